@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
@@ -19,6 +20,8 @@ from strongroom.auth.bearer import Issuer
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
+    ACCOUNTS_FILE_NAME,
+    ROLES_FILE_NAME,
     ConfigError,
     PfxFile,
     SelfSigned,
@@ -34,6 +37,7 @@ from strongroom.servers.certificates.served import (
     pfx_file,
 )
 from strongroom.servers.certificates.tls import TlsUnusable
+from strongroom.servers.console.access.answers import IdentityFiles
 from strongroom.servers.console.oidc import IssuerUnusable, SignIn, discover
 from strongroom.servers.console.own_names import OwnNames
 from strongroom.servers.console.serving import NAME as CONSOLE
@@ -182,7 +186,26 @@ def console_facts(
         accounts=accounts.all,
         store=store,
         jobs=jobs,
+        files=_identity_files(settings, accounts),
     )
+
+
+def _identity_files(settings: Settings, accounts: ServedAccounts) -> IdentityFiles:
+    return IdentityFiles(
+        accounts.source_of,
+        accounts.file is not None,
+        _file_flag("--accounts-file", accounts.file, settings.data, ACCOUNTS_FILE_NAME),
+        _file_flag("--roles-file", settings.roles.file, settings.data, ROLES_FILE_NAME),
+    )
+
+
+def _file_flag(flag: str, file: Path | None, data: Path | None, usual: str) -> str:
+    """Return what makes a command of this machine change the file; "" without a file."""
+    if file is None:
+        return ""
+    if data is not None and file == data / usual:
+        return shlex.join(("--data", str(data.resolve())))
+    return shlex.join((flag, str(file.resolve())))
 
 
 async def console_options(settings: Settings, tls: ServedCertificate | None) -> ConsoleOptions:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import socket
 from pathlib import Path
 
 import pytest
 
+from strongroom.auth.accounts import Account
 from strongroom.cli.exits import Exit
 from strongroom.cli.flags.console import console_settings
 from strongroom.cli.flags.given import given_values
@@ -16,7 +18,8 @@ from strongroom.cli.flags.table import FLAGS
 from strongroom.config import DEFAULT_CONSOLE_PORT, ConfigError, ConsoleSettings
 from strongroom.testing.ports import HOST, free_port, port_flags
 from strongroom.testing.server import Server
-from tests.cli.command import strongroom
+from tests.cli.command import in_process, strongroom
+from tests.servers.console.served import Port
 
 
 def found(*flags: str, **variables: str) -> ConsoleSettings | None:
@@ -100,6 +103,42 @@ def test_what_is_no_origin_is_refused(url: str) -> None:
 def test_flags_of_no_console_are_refused() -> None:
     with pytest.raises(ConfigError, match="--console-operator does nothing without a console"):
         found("--host=0.0.0.0", "--console-operator=shop")
+
+
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--coordination-store=spare=file:///spare",
+        "--console-operator=shop",
+        "--console-url=https://a",
+    ],
+)
+def test_flags_of_a_console_are_refused_beside_no_console(flag: str) -> None:
+    name = flag.partition("=")[0]
+    with pytest.raises(ConfigError, match=f"{name} does nothing beside --no-console"):
+        found("--no-console", flag)
+
+
+def test_a_flag_turns_off_a_console_that_other_sources_describe() -> None:
+    assert found("--no-console", STRONGROOM_CONSOLE_OPERATOR="shop") is None
+    with pytest.raises(ConfigError, match="beside --no-console"):
+        found(STRONGROOM_CONSOLE="false", STRONGROOM_CONSOLE_OPERATOR="shop")
+
+
+def test_an_operator_without_an_account_is_said_and_counts_when_the_account_comes(
+    tmp_path: Path,
+) -> None:
+    port, data = free_port(), tmp_path / "data"
+    flags = ("--console-port", str(port), "--console-operator", "shop")
+    in_process("account", "add", "bank", "--data", data)
+    with Server.start(data=data, flags=flags) as server:
+        assert "there is no account 'shop', so no key sees the whole server" in server.output()
+        ran = in_process("account", "add", "shop", "--data", data)
+        key = ran.out.rpartition("Key: ")[2].strip()
+        account = Account("shop", (base64.b64decode(key),))
+        assert Port(port).api("who", account).json()["is_operator"] is True
+    with Server.start(data=data, flags=flags) as server:
+        assert "there is no account" not in server.output()
 
 
 def test_the_console_is_printed_and_a_taken_port_that_was_asked_for_is_an_error() -> None:

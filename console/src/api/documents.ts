@@ -2,11 +2,32 @@
 // src/strongroom/servers/console/api/; do not edit. The comment says whose a field is. Others get
 // null in its place, or an empty list.
 
+export interface AccessOverview {
+  readonly account: AccountKeys | null; // own
+  readonly accounts: readonly AccountKeys[]; // server
+  readonly accounts_flag: string; // server
+  readonly roles_flag: string; // server
+  readonly roles: readonly RoleAssignment[]; // readable
+  readonly add_role_command: string; // own
+  readonly takes_tokens: boolean; // readable
+  readonly is_open: boolean; // readable
+}
+
 export interface AccountFigures {
   readonly name: string; // server
   readonly keys: number; // server
   readonly requests_per_s: number | null; // server
   readonly errors_per_s: number | null; // server
+}
+
+export interface AccountKeys {
+  readonly name: string; // own
+  readonly keys: number; // own
+  readonly has_known_key: boolean; // own
+  readonly is_operator: boolean; // own
+  readonly source: "file" | "start" | "development" | null; // own
+  readonly rotate_command: string; // own
+  readonly remove_command: string; // own
 }
 
 export interface BreakAct {
@@ -48,6 +69,28 @@ export interface ExchangedToken {
   readonly access_token: string; // anybody
   readonly expires_in_s: number; // anybody
   readonly id_token: string | null; // anybody
+}
+
+export interface ExplainedSas {
+  readonly kind: "service SAS" | "account SAS" | "user delegation SAS"; // readable
+  readonly account: string; // readable
+  readonly service: "blob" | "queue" | "table" | "file" | ""; // readable
+  readonly container: string; // readable
+  readonly reaches: string; // readable
+  readonly fields: readonly SasField[]; // readable
+  readonly permits: readonly SasRight[]; // readable
+  readonly starts_time: string | null; // readable
+  readonly expires_time: string | null; // readable
+  readonly state: "valid" | "not yet" | "expired" | "unknown"; // readable
+  readonly policy: string; // readable
+  readonly addresses: string; // readable
+  readonly protocols: string; // readable
+  readonly problems: readonly string[]; // readable
+  readonly unchecked: string; // readable
+  readonly signature: "right" | "wrong" | null; // own
+  readonly signing_key: number; // own
+  readonly string_to_sign: string | null; // own
+  readonly mistakes: readonly string[]; // own
 }
 
 export interface GateAct {
@@ -145,6 +188,14 @@ export interface RequestsPage {
   readonly requests: readonly RequestRow[]; // readable
 }
 
+export interface RoleAssignment {
+  readonly principal: string; // readable
+  readonly role: string; // readable
+  readonly account: string; // readable
+  readonly resource: string; // readable
+  readonly remove_command: string; // readable
+}
+
 export interface SampledHour {
   readonly end_time: string; // anybody
   readonly step_s: number; // anybody
@@ -160,6 +211,17 @@ export interface SampledHour {
   readonly disk_free_bytes: readonly (number | null)[]; // server
   readonly memory_bytes: readonly (number | null)[]; // server
   readonly connections: readonly (number | null)[]; // server
+}
+
+export interface SasField {
+  readonly name: string; // readable
+  readonly value: string; // readable
+  readonly meaning: string; // readable
+}
+
+export interface SasRight {
+  readonly letter: string; // readable
+  readonly text: string; // readable
 }
 
 export interface ServerFigures {

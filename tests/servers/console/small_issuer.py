@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from strongroom.clock import SystemClock
 from strongroom.servers.certificates.self_signed import self_signed_certificate
@@ -41,8 +41,11 @@ class SmallIssuer:
         url: its name, the claim `iss`.
         certificate: what trusts it (PEM).
         codes: by code, the challenge and the redirect URI that it was issued for.
-        mood: how it misbehaves: "" not at all, else "slow", "huge", "redirect", "nonsense".
+        mood: how it misbehaves: "" not at all, else "slow", "huge", "redirect", "nonsense"; for
+            browsers "denied", "other state", "other nonce", "bad id_token", "no id_token".
         asked: the paths that were asked for.
+        access_token: that it gives.
+        nonces: by code, what the authorization endpoint was asked with.
     """
 
     url: str
@@ -51,6 +54,8 @@ class SmallIssuer:
     mood: str = ""
     description: dict[str, Any] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+    access_token: str = "an.access.token"
+    nonces: dict[str, str] = field(default_factory=dict)
 
     def trust(self) -> ssl.SSLContext:
         """A context that trusts it."""
@@ -59,6 +64,21 @@ class SmallIssuer:
     def issue(self, code: str, verifier: str, redirect_uri: str) -> None:
         """Issue a code, as after a person's sign-in."""
         self.codes[code] = (challenge_of(verifier), redirect_uri)
+
+    def authorize(self, query: str) -> str:
+        """Answer the authorization endpoint, as after a person's consent: return where the browser
+        goes."""
+        one = {name: values[0] for name, values in parse_qs(query).items()}
+        assert (one["client_id"], one["response_type"]) == (CLIENT, "code")
+        assert one["code_challenge_method"] == "S256"
+        state = "another" if self.mood == "other state" else one["state"]
+        answer = {"error": "access_denied", "error_description": "Alice said no.", "state": state}
+        if self.mood != "denied":
+            code = f"code-{len(self.nonces)}"
+            self.codes[code] = (one["code_challenge"], one["redirect_uri"])
+            self.nonces[code] = one["nonce"]
+            answer = {"code": code, "state": state}
+        return f"{one['redirect_uri']}?{urlencode(answer)}"
 
     def tokens(self, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
         """Answer the token endpoint."""
@@ -73,12 +93,22 @@ class SmallIssuer:
         )
         if not right:
             return 400, {"error": "invalid_grant", "error_description": "no such\x00 code"}
-        return 200, {
-            "access_token": "an.access.token",
+        given = {
+            "access_token": self.access_token,
             "token_type": "Bearer",
             "expires_in": 600,
-            "id_token": "an.id.token",
+            "id_token": self._id_token(one["code"]),
         }
+        if self.mood == "no id_token":
+            del given["id_token"]
+        return 200, given
+
+    def _id_token(self, code: str) -> str:
+        if code not in self.nonces or self.mood == "bad id_token":
+            return "an.id.token"
+        nonce = "another" if self.mood == "other nonce" else self.nonces[code]
+        payload = base64.urlsafe_b64encode(json.dumps({"nonce": nonce}).encode()).decode()
+        return f"e30.{payload.rstrip('=')}.x"
 
 
 @contextlib.contextmanager
@@ -96,7 +126,10 @@ def issuing(folder: Path) -> Iterator[SmallIssuer]:
     context.load_cert_chain(certificate, key)
     server = ThreadingHTTPServer(("127.0.0.1", port), _handler(issuer))
     server.daemon_threads = True
-    server.socket = context.wrap_socket(server.socket, server_side=True)
+    # Browsers open connections ahead, which must not keep others from being accepted.
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -110,7 +143,14 @@ def issuing(folder: Path) -> Iterator[SmallIssuer]:
 def _handler(issuer: SmallIssuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            issuer.asked.append(self.path)
+            parts = urlsplit(self.path)
+            issuer.asked.append(parts.path)
+            if parts.path == "/authorize":
+                self.send_response(302)
+                self.send_header("Location", issuer.authorize(parts.query))
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+                return
             self._answer(200, issuer.description)
 
         def do_POST(self) -> None:

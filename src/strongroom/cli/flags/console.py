@@ -31,6 +31,7 @@ def console_settings(values: Values) -> ConsoleSettings | None:
     """Return the console; None = there is none. Raises: ConfigError."""
     port, wanted = values.one("console-port", int), values.one("console", bool)
     if wanted is False:
+        _refuse_beside_none(values)
         return None
     is_asked_for = port is not None or bool(wanted)
     if not is_asked_for and not _is_by_default(values):
@@ -56,6 +57,14 @@ def _is_by_default(values: Values) -> bool:
         and 0 not in ports
         and DEFAULT_CONSOLE_PORT not in ports
     )
+
+
+def _refuse_beside_none(values: Values) -> None:
+    """Refuse what needs the console beside --no-console. A flag may turn off what a file says."""
+    off = values["console"].source
+    given = [name for name in _OF_CONSOLE if values[name].is_set and values[name].source >= off]
+    if given:
+        raise ConfigError(f"--{given[0]} does nothing beside --no-console: leave one of them out")
 
 
 def _refuse_without(values: Values) -> None:

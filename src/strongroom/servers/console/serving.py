@@ -7,6 +7,7 @@ opening of the port (app.py).
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Mapping
 from importlib.resources.abc import Traversable
 
@@ -14,6 +15,8 @@ import msgspec
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.request import Service
+from strongroom.servers.console.access.answers import AccessAnswers, IdentityFiles
+from strongroom.servers.console.access.sas_text import Addresses
 from strongroom.servers.console.api.endpoints import Answer, ApiRequest, ReadApi, answer_who
 from strongroom.servers.console.api.figures import Figures, ServerState
 from strongroom.servers.console.api.parts import RequestsPart
@@ -31,6 +34,7 @@ from strongroom.servers.free_memory import resident_bytes
 from strongroom.servers.service_listeners import ENDPOINTS, Contexts, Shared
 from strongroom.values import JobFacts, StoreFacts
 
+_log = logging.getLogger(__name__)
 __all__ = ["NAME", "Console", "ConsoleOptions", "ServerFacts"]
 
 
@@ -64,6 +68,7 @@ class ServerFacts(msgspec.Struct, frozen=True):
         data: the data directory; None = in memory.
         store: returns the facts of the disk; None = in memory.
         jobs: returns those of the jobs in the background.
+        files: the files of accounts and roles.
     """
 
     host: str
@@ -75,6 +80,7 @@ class ServerFacts(msgspec.Struct, frozen=True):
     accounts: Callable[[], tuple[Account, ...]]
     store: Callable[[], StoreFacts] | None
     jobs: Callable[[], JobFacts]
+    files: IdentityFiles
 
 
 class Console:
@@ -121,24 +127,38 @@ class Console:
             None if requests is None else requests.after,
         )
         origin = ConsoleOrigin(options.is_own_name, options.url)
+        viewers = Viewers(context, server.accounts, options.operator)
         self.api = ReadApi(
-            Viewers(context, server.accounts, options.operator),
+            viewers,
             {
                 **_answers(session, figures),
                 **_requests_answers(requests),
+                **_access_answers(server, contexts, viewers),
                 **_sign_in_answers(options.sign_in, origin),
             },
             asyncio.get_running_loop().time,
         )
+        self._operator, self._accounts = options.operator, server.accounts
         self.server = console_server(origin, BuiltPage(options.folder), self.api, contexts, shared)
 
     async def run(self) -> None:
         """Sample the server's figures, and keep the newest errors of its log, for ever."""
         self._log.open()
+        self._warn_of_unknown_operator()
         try:
             await self._sampler.run()
         finally:
             self._log.close()
+
+    def _warn_of_unknown_operator(self) -> None:
+        # No error, since the account may be added while the server runs.
+        if self._operator in (None, *(one.name for one in self._accounts())):
+            return
+        _log.warning(
+            "--console-operator: there is no account %r, so no key sees the whole server. It does "
+            "as soon as the account is served: strongroom account add NAME",
+            self._operator,
+        )
 
 
 def _gauges(server: ServerFacts, shared: Shared, wall_ticks: Callable[[], int]) -> Gauges:
@@ -180,6 +200,20 @@ def _requests_answers(requests: RequestsPart | None) -> dict[str, Answer]:
         return await requests.in_full(asked.known, asked.number)
 
     return {"requests": answer_page, f"requests/{NUMBER}": answer_one}
+
+
+def _access_answers(server: ServerFacts, contexts: Contexts, viewers: Viewers) -> dict[str, Answer]:
+    context = contexts[Service.BLOB]
+    suffixes = {service: one.suffixes for service, one in contexts.items()}
+    answers = AccessAnswers(
+        files=server.files,
+        accounts=server.accounts,
+        is_operator=viewers.is_operator_account,
+        identities=context.identities,
+        addresses=lambda: Addresses(server.ports, suffixes),
+        wall_ticks=context.clock.wall_ticks,
+    )
+    return {"access": answers.access, "access/explain": answers.explain}
 
 
 def _sign_in_answers(sign_in: SignIn | None, origin: ConsoleOrigin) -> dict[str, Answer]:

@@ -124,12 +124,13 @@ class Viewers(msgspec.Struct, frozen=True):
         except StorageError as error:
             raise self._refused(error, request, authorization) from None
         if isinstance(claim, SharedKeyClaim):
-            return Viewer(claim, self._is_operator_account(claim.account))
+            return Viewer(claim, self.is_operator_account(claim.account))
         if isinstance(claim, BearerClaim):
             return self._bearer(claim)
         raise _sas()
 
-    def _is_operator_account(self, name: str) -> bool:
+    def is_operator_account(self, name: str) -> bool:
+        """Whether the key of an account is an operator's."""
         if self.operator is not None:
             return name == self.operator
         return len(self.accounts()) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.accounts import Account, AccountsError, parse_document, serialise_document
@@ -21,6 +21,8 @@ FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
 Admit = Callable[[tuple[Account, ...]], None]
 CallSoon = Callable[[Callable[[], None]], object]
+AccountSource = Literal["file", "start", "development"]
+"""Where a served account comes from: the accounts file, a setting of the start, or the fallback."""
 
 
 def read_accounts(path: Path) -> tuple[Account, ...]:
@@ -77,6 +79,7 @@ class ServedAccounts:
         self.file = file
         self._found = dict(self._fixed)
         self._is_fallback = False
+        self._fallback = fallback
         if not self._found and fallback is not None:
             self._is_fallback = file is None or not file.exists()
             self._found = {fallback.name: fallback}
@@ -112,6 +115,13 @@ class ServedAccounts:
     def all(self) -> tuple[Account, ...]:
         """Return every account, as of the last check of the file."""
         return tuple(self._found.values())
+
+    def source_of(self, name: str) -> AccountSource:
+        """Return where an account comes from, which is served."""
+        if name in self._fixed:
+            return "start"
+        is_fallback = self._fallback is not None and self._found.get(name) is self._fallback
+        return "development" if is_fallback else "file"
 
     def _load(self, file: Path) -> dict[str, Account]:
         accounts = read_accounts(file)

@@ -73,6 +73,15 @@ class ServedIdentities:
         """See Identities.assignments."""
         return self._roles.of(principals, account)
 
+    def all_assignments(self) -> Assignments:
+        """Return every role assignment of every account."""
+        return self._roles.all()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every principal may do everything (development mode without a roles file)."""
+        return self._roles.is_open
+
     def snapshot(self, claim: Claim) -> IdentitiesSnapshot:
         """Return a snapshot of the keys and roles, by which a request with this claim can be judged
         later."""

@@ -62,9 +62,19 @@ class ServedRoles:
         """Return the assignments of these principals in an account. The first principal is the
         user's id."""
         found = {} if self._file is None else self._file.get()
-        if self._open_without and (self._file is None or not self._file.exists):
+        if self.is_open:
             return roles.full_assignments(principals[0], account)
         return tuple(one for principal in principals for one in found.get((principal, account), ()))
+
+    def all(self) -> Assignments:
+        """Return every assignment of the file, those of one principal together."""
+        found = {} if self._file is None else self._file.get()
+        return tuple(one for some in found.values() for one in some)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether every principal may do everything, since there is no file."""
+        return self._open_without and (self._file is None or not self._file.exists)
 
 
 def _indexed(path: Path) -> dict[_Key, Assignments]:

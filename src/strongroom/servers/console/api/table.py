@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from strongroom.servers.console.api.access import AccessOverview, ExplainedSas
 from strongroom.servers.console.api.documents import (
     ExchangedToken,
     Overview,
@@ -69,6 +70,8 @@ TABLE: Final = (
         ("account", "after", "wait_s", "filter", "limit"),
     ),
     Row("GET", f"requests/{NUMBER}", RequestInFull, EndpointNeeds.REQUESTS, ("account",)),
+    Row("GET", "access", AccessOverview, EndpointNeeds.SIGN_IN, ("account",)),
+    Row("POST", "access/explain", ExplainedSas, EndpointNeeds.SIGN_IN, ("account",)),
     Row("POST", "tokens", ExchangedToken, EndpointNeeds.ANYONE),
 )
 """Every endpoint of version 1. Without an issuer and a client id, `tokens` is not there."""

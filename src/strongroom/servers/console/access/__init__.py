@@ -1,0 +1,1 @@
+"""The Access view of the console: accounts, roles, and a shared access signature explained."""

@@ -1,0 +1,60 @@
+"""Commands of `strongroom` that change accounts and roles, to be copied.
+
+Lives here: their texts. Must not live here: what they do (cli/). The console changes no key and no
+role itself.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+from strongroom.auth.accounts import Account
+from strongroom.auth.request import Service
+from strongroom.auth.roles import ROLES, Assignment
+from strongroom.servers.identities.accounts_file import AccountSource
+
+PLACE_OPTIONS: Final = {
+    Service.BLOB: "--container",
+    Service.QUEUE: "--queue",
+    Service.TABLE: "--table",
+    Service.FILE: "--share",
+}
+
+
+def rotate_account(account: Account, source: AccountSource, has_file: bool) -> str:
+    """Return the command that gives an account a new key; "" if no command can.
+
+    Arguments:
+        has_file: whether the server reads an accounts file, even if there is none yet.
+    """
+    if source == "file":
+        return shlex.join(("strongroom", "account", "rotate", account.name))
+    return "strongroom account add NAME" if source == "development" and has_file else ""
+
+
+def remove_old_key(account: Account, source: AccountSource) -> str:
+    """Return the command that ends the second key; "" if there is none, or no command can."""
+    if source != "file" or len(account.keys) < 2:
+        return ""
+    return shlex.join(("strongroom", "account", "remove-old-key", account.name))
+
+
+def add_role(account: str) -> str:
+    """Return the command that gives a role, with an example's role and a placeholder."""
+    words = ("strongroom", "role", "add", "Storage Blob Data Reader", "OBJECT_ID")
+    return shlex.join((*words, "--account", account))
+
+
+def remove_role(one: Assignment) -> str:
+    """Return the command that takes a role back; "" if the command line cannot name the role's
+    resource."""
+    words = ["strongroom", "role", "remove", one.role, one.principal, "--account", one.account]
+    if one.resource:
+        services = ROLES[one.role].services
+        if len(services) != 1:
+            return ""
+        words += [PLACE_OPTIONS[next(iter(services))], one.resource]
+    if one.principal.startswith("-"):
+        return ""
+    return shlex.join(words)
