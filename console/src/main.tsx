@@ -9,6 +9,7 @@ import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/parts.css";
 import "./styles/views.css";
+import "./styles/access.css";
 import "./styles/blobs.css";
 import "./styles/coordination.css";
 import "./styles/queues.css";

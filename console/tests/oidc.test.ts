@@ -31,6 +31,17 @@ test("the answer to a sign-in that was not begun is refused, and asks nothing", 
   expect(location.search).toBe("");
 });
 
+test("an id_token that is none is refused, and none at all is not needed", async () => {
+  vi.stubGlobal("fetch", vi.fn(() => Promise.resolve(new Response(JSON.stringify({ access_token: "t", expires_in_s: 60, id_token: "an.id.token" })))));
+  await expect(finishReturn()).rejects.toThrow("no sign-in");
+  sessionStorage.setItem("strongroom-leaving", JSON.stringify(LEAVING));
+  history.replaceState(null, "", "/?code=c&state=s");
+  const who = { kind: "bearer", account: "a", name: "alice", is_operator: false, may_see: [], scope: null };
+  const answers = [{ access_token: "t", expires_in_s: 60, id_token: null }, who].map((one) => new Response(JSON.stringify(one)));
+  vi.stubGlobal("fetch", vi.fn(() => Promise.resolve(answers.shift() ?? Response.error())));
+  await finishReturn();
+});
+
 test("a token for another nonce is refused", async () => {
   const given = { access_token: "t", expires_in_s: 60, id_token: idToken("other") };
   vi.stubGlobal("fetch", vi.fn(() => Promise.resolve(new Response(JSON.stringify(given)))));

@@ -46,8 +46,9 @@ interface Found {
 function fromJson(text: string): Found | null {
   try {
     const whole = JSON.parse(text) as Record<string, unknown>;
-    const error = (whole["error"] ?? whole["odata.error"]) as Record<string, unknown> | undefined;
+    const error = (whole["error"] ?? whole["odata.error"]) as Record<string, unknown> | string | undefined;
     if (!error) return null;
+    if (typeof error === "string") return { code: null, message: error, needs: null };
     const message = error["text"] ?? error["message"];
     const value = typeof message === "object" ? (message as Record<string, unknown> | null)?.["value"] : message;
     return { code: textOf(error["code"]), message: textOf(value), needs: textOf(error["needs"]) };

@@ -64,12 +64,25 @@ export async function askApi<Document>(
   return (await answer.json()) as Document;
 }
 
-/** Post a document to the read API, unsigned. Raises: as `send`. */
-export async function postApi<Document>(path: string, content: unknown): Promise<Document> {
-  const url = new URL(`${API_PREFIX}${path}`, location.origin);
-  const headers = new Map([["x-ms-version", VERSION], ["content-type", "application/json"]]);
+/** Post a document to the read API; unsigned without a credential. Raises: as `send`. */
+export async function postApi<Document>(path: string, content: unknown, credential: Credential | null = null, query: Query = {}): Promise<Document> {
+  const url = new URL(`${API_PREFIX}${path}${queryOf(query)}`, location.origin);
+  const plain = new Map([["x-ms-version", VERSION], ["content-type", "application/json"]]);
   const body = new Blob([JSON.stringify(content)]);
+  const headers = credential ? await signedHeaders(credential, "POST", url, plain, body.size, "full") : plain;
   const answer = await fetched(url, { method: "POST", headers, body, signal: null });
+  return (await answer.json()) as Document;
+}
+
+/**
+ * Ask an endpoint that every port of the server has, below `/.strongroom/`. It needs no signature.
+ *
+ * Raises: as `send`.
+ */
+export async function askOwn<Document>(method: "GET" | "POST" | "PUT" | "DELETE", name: string, content?: unknown, signal?: AbortSignal): Promise<Document> {
+  const url = new URL(`/.strongroom/${name}`, location.origin);
+  const body = content === undefined ? null : new Blob([JSON.stringify(content)]);
+  const answer = await fetched(url, { method, headers: new Map(), body, signal: signal ?? null });
   return (await answer.json()) as Document;
 }
 

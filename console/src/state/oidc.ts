@@ -61,6 +61,7 @@ export async function finishReturn(): Promise<void> {
   if (refusal) throw new Error(texts.signIn.issuerRefused(query.get("error_description") ?? refusal));
   const content = { code: query.get("code"), verifier: leaving.verifier, redirect_uri: redirectUri() };
   const given = await postApi<ExchangedToken>("tokens", content);
+  // An issuer need not give an id_token: its scope decides. The access token alone counts then, and the server checks it.
   if (given.id_token && nonceOf(given.id_token) !== leaving.nonce) throw new Error(texts.signIn.issuerUnasked);
   await signInWithToken(given.access_token);
 }
@@ -69,9 +70,14 @@ function redirectUri(): string {
   return `${location.origin}/`;
 }
 
+/** Return the nonce of an id_token; null if it has none, or is none. */
 function nonceOf(token: string): unknown {
-  const payload = (token.split(".")[1] ?? "").replace(/-/g, "+").replace(/_/g, "/");
-  return (JSON.parse(atob(payload)) as Record<string, unknown>)["nonce"];
+  try {
+    const payload = (token.split(".")[1] ?? "").replace(/-/g, "+").replace(/_/g, "/");
+    return (JSON.parse(atob(payload)) as Record<string, unknown>)["nonce"] ?? null;
+  } catch {
+    return null;
+  }
 }
 
 function random(): string {

@@ -5,6 +5,7 @@ import type { ComponentType } from "preact";
 import type { IconName } from "../components/icons";
 import type { CredentialKind } from "../protocol/credentials";
 import { texts } from "../texts";
+import { Access } from "./access/access";
 import { Blobs } from "./blobs/blobs";
 import { Coordination } from "./coordination/coordination";
 import { Overview } from "./overview/overview";
@@ -29,6 +30,7 @@ export const VIEWS: readonly View[] = [
   { name: "tables", title: texts.tables.title, icon: "tables", for: ["key", "sas", "bearer"], component: Tables },
   { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
+  { name: "access", title: texts.access.title, icon: "access", for: ["key", "bearer"], component: Access },
 ];
 
 export function viewNamed(name: string): View | undefined {

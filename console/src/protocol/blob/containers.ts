@@ -62,11 +62,15 @@ export async function containerAccess(place: ContainerPlace, signal?: AbortSigna
   const answer = await askContainer(place, "GET", { query: { comp: "acl" }, signal });
   const level = answer.headers.get("x-ms-blob-public-access") ?? "";
   const root = parseXml(await answer.text());
-  const policies = childrenOf(root, "SignedIdentifier").map((one) => {
+  return { level, policies: policiesOf(root) };
+}
+
+/** Return the stored policies of an answer to Get ACL, of any service. */
+export function policiesOf(root: Element): StoredPolicy[] {
+  return childrenOf(root, "SignedIdentifier").map((one) => {
     const policy = childOf(one, "AccessPolicy");
     return { id: textOf(one, "Id"), start: textOf(policy, "Start"), expiry: textOf(policy, "Expiry"), rights: textOf(policy, "Permission") };
   });
-  return { level, policies };
 }
 
 /** Set the level and all stored policies at once: the service knows no other way. */

@@ -2,8 +2,8 @@
 // chooses; where the browser has no such thing, by an address that permits to read this one blob.
 
 import type { BlobProperties } from "./blobs";
+import { signedQuery } from "./links";
 import { askBlob, type BlobPlace, blobPath } from "./place";
-import { makeSas } from "./sas";
 
 export const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 const RANGE_BYTES = 8 * 1024 * 1024;
@@ -78,10 +78,9 @@ async function intoFile(
 }
 
 async function linkOf(place: BlobPlace, refused: string): Promise<string> {
-  const { credential, account, container, blob } = place;
-  if (credential.kind !== "key") throw new Error(refused);
-  const token = await makeSas({ credential, container, blob, rights: ["r"], validMs: LINK_MS, nowMs: Date.now() });
-  return `/blob/${account}${blobPath(place)}?${token}`;
+  const signed = await signedQuery(place, ["r"], LINK_MS);
+  if (typeof signed === "string") throw new Error(refused);
+  return `/blob/${place.account}${blobPath(place)}?${signed.query}`;
 }
 
 function follow(url: string, name: string): void {

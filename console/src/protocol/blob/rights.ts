@@ -27,7 +27,7 @@ export type Act = keyof typeof ACTS;
 
 /** Return the right that is missing: "key", or letters of which one would do. Null: nothing is known to be. */
 export function missingRight(credential: Credential, act: Act): string | null {
-  if (act === "makeSas") return credential.kind === "key" ? null : "key";
+  if (act === "makeSas") return null; // its dialog says what it needs
   if (credential.kind !== "sas") return null;
   const [ofService, resource, ofAccount] = ACTS[act];
   const parameters = new URLSearchParams(credential.token);

@@ -1,20 +1,38 @@
-// A link that permits something for some time, signed here with the account's key.
+// A link that permits something for some time, signed here: with the account's key, or with a key
+// that the service gives to who signed in by a token.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
-import { Checkbox, Field } from "../../components/controls";
-import { FormDialog } from "../../components/dialog";
+import { Button, Checkbox, Field } from "../../components/controls";
+import { Dialog, FormDialog } from "../../components/dialog";
 import { copyText } from "../../components/parts";
 import { ownPortUrl } from "../../protocol/blob/blobs";
+import { signedQuery } from "../../protocol/blob/links";
 import { type BlobPlace, blobPath, type ContainerPlace } from "../../protocol/blob/place";
-import { BLOB_RIGHTS, CONTAINER_RIGHTS, makeSas, readDuration, type Right } from "../../protocol/blob/sas";
+import { BLOB_RIGHTS, CONTAINER_RIGHTS, readDuration, type Right } from "../../protocol/blob/sas";
 import { pathOf } from "../../protocol/requests";
 import { texts } from "../../texts";
 
 const words = texts.blobs;
 
-export function SasDialog({ place, onClose }: { readonly place: ContainerPlace | BlobPlace; readonly onClose: () => void }): JSX.Element {
+export interface SasDialogProps {
+  readonly place: ContainerPlace | BlobPlace;
+  readonly onClose: () => void;
+}
+
+export function SasDialog({ place, onClose }: SasDialogProps): JSX.Element {
+  const title = words.sasTitle("blob" in place ? place.blob : place.container);
+  if (place.credential.kind !== "sas") return <LinkForm title={title} place={place} onClose={onClose} />;
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <p>{texts.delegation.noLink.needs_key}</p>
+      <div class="actions"><Button onClick={onClose}>{words.close}</Button></div>
+    </Dialog>
+  );
+}
+
+function LinkForm({ title, place, onClose }: SasDialogProps & { readonly title: string }): JSX.Element {
   const blob = "blob" in place ? place.blob : undefined;
   const chosen = useSignal<readonly Right[]>(blob === undefined ? ["r", "l"] : ["r"]);
   const validFor = useSignal<string>(words.validForDefault);
@@ -25,8 +43,8 @@ export function SasDialog({ place, onClose }: { readonly place: ContainerPlace |
     await copyText(await linkOf(place, chosen.value, validFor.value), words.sasCopied);
   };
   return (
-    <FormDialog title={words.sasTitle(blob ?? place.container)} onClose={onClose} action={words.copy} act={act}>
-      <p class="hint">{words.sasHint}</p>
+    <FormDialog title={title} onClose={onClose} action={words.copy} act={act}>
+      <p class="hint">{place.credential.kind === "bearer" ? texts.delegation.hint : words.sasHint}</p>
       <fieldset>
         <legend>{words.sasRights}</legend>
         <div class="rights">
@@ -42,13 +60,11 @@ export function SasDialog({ place, onClose }: { readonly place: ContainerPlace |
 
 /** Return the URL at the Blob service's own port. */
 async function linkOf(place: ContainerPlace | BlobPlace, rights: readonly Right[], validFor: string): Promise<string> {
-  const { credential, container, account } = place;
-  if (credential.kind !== "key") throw new Error(words.needsRight(words.rights.key));
   if (!rights.length) throw new Error(words.noRights);
   const validMs = readDuration(validFor);
   if (validMs === null) throw new Error(words.notATime);
-  const blob = "blob" in place ? place.blob : undefined;
-  const token = await makeSas({ credential, container, rights, validMs, nowMs: Date.now(), ...(blob === undefined ? {} : { blob }) });
-  const path = "blob" in place ? blobPath(place) : pathOf(container);
-  return `${ownPortUrl({ account, path })}?${token}`;
+  const signed = await signedQuery(place, rights, validMs);
+  if (typeof signed === "string") throw new Error(texts.delegation.noLink[signed]);
+  const path = "blob" in place ? blobPath(place) : pathOf(place.container);
+  return `${ownPortUrl({ account: place.account, path })}?${signed.query}`;
 }
