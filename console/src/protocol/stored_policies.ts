@@ -2,7 +2,6 @@
 // stored access policy". Not here: their change (blob/containers.ts).
 
 import { policiesOf, type StoredPolicy } from "./blob/containers";
-import { listContainers } from "./blob/listing";
 import { childOf, childrenOf, nameOf, parseXml, textOf } from "./blob/xml";
 import type { Credential, Service } from "./credentials";
 import { listQueues } from "./queues";
@@ -22,6 +21,7 @@ export interface PlacesPage {
   readonly next: string;
 }
 
+// Each place of a page costs a request.
 const PAGE_PLACES = 50;
 
 const ACL: Readonly<Record<Service, Query>> = {
@@ -31,18 +31,18 @@ const ACL: Readonly<Record<Service, Query>> = {
   file: { restype: "share", comp: "acl" },
 };
 
+/** The elements of a list: of containers, and of shares. */
+const LISTED = { blob: ["Containers", "Container"], file: ["Shares", "Share"] } as const;
+
 /** Return the containers, queues, tables or shares of an account, a page at a time. */
 export async function listPlaces(credential: Credential, service: Service, account: string, marker: string, signal: AbortSignal): Promise<PlacesPage> {
-  if (service === "blob") {
-    const page = await listContainers({ credential, account }, { deleted: false, marker, signal });
-    return { names: page.rows.map((one) => one.name), next: page.next };
-  }
   if (service === "queue") return listQueues(credential, account, { prefix: "", marker, maxresults: PAGE_PLACES }, signal);
   if (service === "table") return listTables(credential, account, { prefix: "", marker, top: PAGE_PLACES }, signal);
   const query = { comp: "list", maxresults: PAGE_PLACES, marker: marker || undefined };
   const answer = await send(credential, { method: "GET", service, account, path: "/", query, signal });
   const root = parseXml(await answer.text());
-  return { names: childrenOf(childOf(root, "Shares"), "Share").map((one) => nameOf(one)), next: textOf(root, "NextMarker") };
+  const [all, one] = LISTED[service];
+  return { names: childrenOf(childOf(root, all), one).map((element) => nameOf(element)), next: textOf(root, "NextMarker") };
 }
 
 export async function readPolicies(credential: Credential, { service, account, name }: PolicyPlace, signal?: AbortSignal): Promise<readonly StoredPolicy[]> {

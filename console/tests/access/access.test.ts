@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 
 import { policiesOf } from "../../src/protocol/blob/containers";
 import { delegatedStringToSign, delegationKey, endAfter, makeDelegatedSas } from "../../src/protocol/blob/delegation";
+import { signedQuery } from "../../src/protocol/blob/links";
 import { parseXml } from "../../src/protocol/blob/xml";
 import { postApi } from "../../src/protocol/requests";
 import { importKey } from "../../src/protocol/signing";
@@ -47,6 +48,15 @@ describe("a link by a token", () => {
     expect(read.get("sig")).toMatch(/^[A-Za-z0-9+/]{43}=$/);
   });
 
+  it("is not made of a signature, nor for longer than a delegation key lives", async () => {
+    const asked = answering();
+    const place = { account: "vault", container: "c" };
+    const sas = { kind: "sas", account: "vault", service: "blob", path: "/c", token: "sig=A" } as const;
+    expect(await signedQuery({ ...place, credential: sas }, ["r"], 1000)).toBe("needs_key");
+    expect(await signedQuery({ ...place, credential: { kind: "bearer", token: "t" } }, ["r"], 8 * 86_400_000)).toBe("too_long");
+    expect(asked).not.toHaveBeenCalled();
+  });
+
   it("writes its end in whole seconds", () => {
     expect(endAfter(500, 60_000)).toBe("1970-01-01T00:01:00Z");
   });
@@ -73,6 +83,7 @@ describe("stored policies", () => {
       "/file/vault/a?restype=share&comp=acl",
     ]);
     expect(await listPlaces(credential, "file", "vault", "", new AbortController().signal)).toEqual({ names: ["s"], next: "m" });
+    expect(urlOf(asked.mock.calls[4]).search).toBe("?comp=list&maxresults=50");
   });
 });
 
