@@ -122,6 +122,11 @@ def test_an_operator_role_sees_the_whole_server(window: Console, place: SignedIn
     expect(account).to_contain_text("1 key")
     roles = window.page.get_by_role("table", name="Roles").get_by_role("row")
     expect(roles).to_have_count(3)
+    take_back = f"Copy command: remove Storage Blob Data Contributor of {ALICE}"
+    window.button(take_back).click()
+    copied = window.page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith(f"strongroom role remove 'Storage Blob Data Contributor' {ALICE} --")
+    assert "--roles-file /" in copied
 
 
 @pytest.mark.parametrize(

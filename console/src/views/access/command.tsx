@@ -17,15 +17,28 @@ export interface CommandProps {
   readonly flag: string;
 }
 
-export function Command({ does, command, flag }: CommandProps): JSX.Element {
-  const whole = flag ? `${command} ${flag}` : command;
+export function Command(props: CommandProps): JSX.Element {
   return (
     <p class="command">
-      <code>{whole}</code>
-      <Button kind="quiet" name={words.copyNamed(does)} onClick={() => void copyText(whole, texts.dialogs.copied)}>
+      <code>{wholeOf(props)}</code>
+      <CopyCommand {...props} />
+    </p>
+  );
+}
+
+/** The button alone, for cells; the command is in its title. */
+export function CopyCommand(props: CommandProps): JSX.Element {
+  const whole = wholeOf(props);
+  return (
+    <span title={whole}>
+      <Button kind="quiet" name={words.copyNamed(props.does)} onClick={() => void copyText(whole, texts.dialogs.copied)}>
         <Icon name="copy" />
         <span>{words.copy}</span>
       </Button>
-    </p>
+    </span>
   );
+}
+
+function wholeOf({ command, flag }: CommandProps): string {
+  return flag ? `${command} ${flag}` : command;
 }

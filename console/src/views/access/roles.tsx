@@ -6,7 +6,7 @@ import type { AccessOverview, RoleAssignment } from "../../api/documents";
 import { Empty } from "../../components/messages";
 import { Panel } from "../../components/parts";
 import { texts } from "../../texts";
-import { Command } from "./command";
+import { Command, CopyCommand } from "./command";
 
 const words = texts.access;
 
@@ -48,7 +48,7 @@ function Row({ assignment, flag }: { readonly assignment: RoleAssignment; readon
       <td><code>{principal}</code></td>
       <td>{role}</td>
       <td><code>{resource ? `${account}/${resource}` : account}</code></td>
-      <td>{command ? <Command does={words.doesRemoveRole(role, principal)} command={command} flag={flag} /> : <span class="muted">{words.inTheFile}</span>}</td>
+      <td>{command ? <CopyCommand does={words.doesRemoveRole(role, principal)} command={command} flag={flag} /> : <span class="muted">{words.inTheFile}</span>}</td>
     </tr>
   );
 }
