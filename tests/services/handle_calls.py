@@ -70,6 +70,7 @@ class Mount:
         self.session_id = 1
         self.peer = "127.0.0.1:50000"
         self.user = given.ACCOUNT
+        self.protocol = "SMB 3.1.1"
         self.alive = True
         self.answers = answers
         self.notices: list[tuple[Handle, BreakNotice]] = []

@@ -16,7 +16,7 @@ from typing import Any, Final, Literal, Union
 import msgspec
 
 from strongroom.servers.console import marks
-from strongroom.servers.console.api import access, coordination, documents
+from strongroom.servers.console.api import access, coordination, documents, opens
 from tests.tidy.sources import ROOT
 
 FILE: Final = ROOT / "console" / "src" / "api" / "documents.ts"
@@ -24,6 +24,7 @@ DOCUMENTS: Final[tuple[type[msgspec.Struct], ...]] = (
     *documents.DOCUMENTS,
     *coordination.DOCUMENTS,
     *access.DOCUMENTS,
+    *opens.DOCUMENTS,
 )
 _HEAD: Final = """\
 // The read API's documents. Made by `python -m tests.tidy.console_types` from

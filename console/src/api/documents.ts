@@ -116,6 +116,19 @@ export interface LoggedError {
   readonly text: string; // server
 }
 
+export interface OpenFile {
+  readonly path: string; // own
+  readonly is_directory: boolean; // own
+  readonly etag: string; // own
+  readonly lease_state: string; // own
+  readonly lease_duration: string; // own
+  readonly is_delete_pending: boolean; // own
+  readonly opens: readonly ShownOpen[]; // own
+  readonly open_count: number; // own
+  readonly locks: readonly ShownLock[]; // own
+  readonly lock_count: number; // own
+}
+
 export interface OtherStore {
   readonly name: string; // server
   readonly url: string; // server
@@ -321,12 +334,38 @@ export interface ShownIds {
   readonly next_id: string; // readable
 }
 
+export interface ShownLock {
+  readonly open_id: string; // own
+  readonly offset: string; // own
+  readonly length: string; // own
+  readonly is_exclusive: boolean; // own
+  readonly is_waiting: boolean; // own
+}
+
 export interface ShownMember {
   readonly who: string; // readable
   readonly since: string; // readable
   readonly data: string; // readable
   readonly ttl_s: number; // readable
   readonly left_s: number; // readable
+}
+
+export interface ShownOpen {
+  readonly id: string; // own
+  readonly protocol: string; // own
+  readonly user: string; // own
+  readonly client: string; // own
+  readonly session: string; // own
+  readonly opened_time: string | null; // own
+  readonly reconnected_time: string | null; // own
+  readonly access: readonly string[]; // own
+  readonly access_mask: string; // own
+  readonly share_mode: readonly string[]; // own
+  readonly caching_kind: "" | "lease" | "oplock"; // own
+  readonly caching: readonly string[]; // own
+  readonly is_breaking: boolean; // own
+  readonly is_durable: boolean; // own
+  readonly is_disconnected: boolean; // own
 }
 
 export interface ShownWaiter {

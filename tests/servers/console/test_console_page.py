@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from strongroom.servers.console.api import opens
 from strongroom.servers.console.api.documents import DOCUMENTS
 from strongroom.servers.console.api.table import TABLE, Row
 from strongroom.servers.console.marks import inner
@@ -13,7 +14,9 @@ from tests.pages.blocks import ROOT
 PAGE = (ROOT / "docs" / "console.md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.__name__)
+@pytest.mark.parametrize(
+    "document", [*DOCUMENTS, *opens.DOCUMENTS], ids=lambda document: document.__name__
+)
 def test_every_field_is_named(document: type[msgspec.Struct]) -> None:
     names = {
         field.encode_name for kind in inner(document) for field in msgspec.structs.fields(kind)

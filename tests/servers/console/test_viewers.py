@@ -16,7 +16,7 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.roles import OPERATOR
 from strongroom.clock import SystemClock
 from strongroom.config import OAuth, RolesSource
-from strongroom.servers.console.api import access
+from strongroom.servers.console.api import access, opens
 from strongroom.servers.console.api.documents import (
     DOCUMENTS,
     Overview,
@@ -58,7 +58,7 @@ READER, OPERATING, STRANGER = "reader-of-one-container", "operator", "stranger"
 
 
 def every_document() -> list[type[msgspec.Struct]]:
-    documents = (*DOCUMENTS, *access.DOCUMENTS)
+    documents = (*DOCUMENTS, *access.DOCUMENTS, *opens.DOCUMENTS)
     return list({kind: None for document in documents for kind in inner(document)})
 
 

@@ -24,6 +24,7 @@ from strongroom.servers.console.api.table import NUMBER
 from strongroom.servers.console.listener import NAME, console_server
 from strongroom.servers.console.log_tail import LogTail
 from strongroom.servers.console.oidc import SignIn
+from strongroom.servers.console.open_files import open_file
 from strongroom.servers.console.origin import ConsoleOrigin
 from strongroom.servers.console.pages import BuiltPage
 from strongroom.servers.console.refusals import ApiRefusal
@@ -32,6 +33,7 @@ from strongroom.servers.console.session import SessionFacts
 from strongroom.servers.console.viewers import Viewers
 from strongroom.servers.free_memory import resident_bytes
 from strongroom.servers.service_listeners import ENDPOINTS, Contexts, Shared
+from strongroom.services.core.runner import Services
 from strongroom.values import JobFacts, StoreFacts
 
 _log = logging.getLogger(__name__)
@@ -135,6 +137,7 @@ class Console:
                 **_requests_answers(requests),
                 **_access_answers(server, contexts, viewers),
                 **_sign_in_answers(options.sign_in, origin),
+                **_file_answers(contexts[Service.FILE].services),
             },
             asyncio.get_running_loop().time,
         )
@@ -227,3 +230,10 @@ def _sign_in_answers(sign_in: SignIn | None, origin: ConsoleOrigin) -> dict[str,
         return await sign_in.exchange(asked.body, origin.of(asked.request))
 
     return {"tokens": answer_tokens}
+
+
+def _file_answers(services: Services) -> dict[str, Answer]:
+    async def answer_opens(asked: ApiRequest) -> msgspec.Struct:
+        return await open_file(services, asked.known, asked.query)
+
+    return {"files/opens": answer_opens}

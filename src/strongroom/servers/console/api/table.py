@@ -22,6 +22,7 @@ from strongroom.servers.console.api.documents import (
     Session,
     Who,
 )
+from strongroom.servers.console.api.opens import OpenFile
 
 PREFIX: Final = "/.strongroom/console/v1/"
 NUMBER: Final = "{number}"
@@ -72,6 +73,7 @@ TABLE: Final = (
     Row("GET", f"requests/{NUMBER}", RequestInFull, EndpointNeeds.REQUESTS, ("account",)),
     Row("GET", "access", AccessOverview, EndpointNeeds.SIGN_IN, ("account",)),
     Row("POST", "access/explain", ExplainedSas, EndpointNeeds.SIGN_IN, ("account",)),
+    Row("GET", "files/opens", OpenFile, EndpointNeeds.FIGURES, ("account", "share", "path")),
     Row("POST", "tokens", ExchangedToken, EndpointNeeds.ANYONE),
 )
 """Every endpoint of version 1. Without an issuer and a client id, `tokens` is not there."""

@@ -34,9 +34,21 @@ from strongroom.wire.smb.requests.oplock_break import (
     write_oplock_break,
 )
 from strongroom.wire.smb.rpc.pipe import RpcPipe
+from strongroom.wire.smb.setup.negotiate import (
+    DIALECT_210,
+    DIALECT_300,
+    DIALECT_302,
+    DIALECT_311,
+)
 
 _ALL_PIPES_MAX: Final = 256
 _LEVEL_OF: Final = {caching: level for level, caching in LEVELS.items()}
+_DIALECTS: Final = {
+    DIALECT_210: "2.1",
+    DIALECT_300: "3.0",
+    DIALECT_302: "3.0.2",
+    DIALECT_311: "3.1.1",
+}
 
 
 class FileTarget:
@@ -126,6 +138,7 @@ class SessionOwner:
         self.session_id = session.id
         self.peer = connection.peer
         self.user = session.account
+        self.protocol = f"SMB {_DIALECTS[connection.negotiated.dialect]}"
 
     @property
     def alive(self) -> bool:

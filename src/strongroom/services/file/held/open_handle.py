@@ -55,6 +55,7 @@ class HandleOwner(Protocol):
         session_id: as List Handles shows it.
         peer: the client's address, with its port.
         user: the authenticated user; durable handles are given back to nobody else.
+        protocol: its dialect for people who look, like "SMB 3.1.1".
         alive: whether notices can reach its client.
     """
 
@@ -62,6 +63,7 @@ class HandleOwner(Protocol):
     session_id: int
     peer: str
     user: str
+    protocol: str
 
     @property
     def alive(self) -> bool: ...
