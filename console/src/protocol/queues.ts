@@ -5,7 +5,7 @@ import type { Credential } from "./credentials";
 import { type DataRequest, pathOf, send } from "./requests";
 
 export interface QueuePage {
-  readonly names: readonly string[];
+  readonly rows: readonly string[];
   /** For the next page; "" after the last. */
   readonly next: string;
 }
@@ -51,8 +51,8 @@ export async function listQueues(
     method: "GET", service: "queue", account, path: "", query: parameters, ...(signal ? { signal } : {}),
   });
   const root = await xmlOf(answer);
-  const names = [...root.getElementsByTagName("Queue")].map((one) => childText(one, "Name"));
-  return { names, next: childText(root, "NextMarker") };
+  const rows = [...root.getElementsByTagName("Queue")].map((one) => childText(one, "Name"));
+  return { rows, next: childText(root, "NextMarker") };
 }
 
 /** Return about how many messages a queue has. */

@@ -12,7 +12,7 @@ export interface TableAt {
 }
 
 export interface TablePage {
-  readonly names: readonly string[];
+  readonly rows: readonly string[];
   /** For the next page; "" after the last. */
   readonly next: string;
 }
@@ -50,8 +50,8 @@ export async function listTables(
   const request = { method: "GET", service: "table", account, path: "/Tables", query: parameters, headers: ACCEPT } as const;
   const answer = await send(credential, signal ? { ...request, signal } : request);
   const document = (await answer.json()) as { readonly value?: readonly { readonly TableName?: unknown }[] };
-  const names = (document.value ?? []).map((one) => one.TableName).filter((one) => typeof one === "string");
-  return { names, next: answer.headers.get(`${NEXT}TableName`) ?? "" };
+  const rows = (document.value ?? []).map((one) => one.TableName).filter((one) => typeof one === "string");
+  return { rows, next: answer.headers.get(`${NEXT}TableName`) ?? "" };
 }
 
 export async function createTable(credential: Credential, { account, table }: TableAt): Promise<void> {

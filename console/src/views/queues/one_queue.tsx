@@ -11,15 +11,17 @@ import { Problem } from "../../components/messages";
 import { Panel, ViewHead } from "../../components/parts";
 import { clearQueue, type QueueAt, queueLength } from "../../protocol/queues";
 import { repeat } from "../../state/live";
+import { addressOf, navigate } from "../../state/router";
 import { currentSession } from "../../state/session";
 import { countText } from "../../state/times";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
+import { DeletePlace } from "../places/place_list";
 import { Crumbs } from "../service_view";
 import { samplesOf, type Samples } from "./lengths";
 import { Messages } from "./messages";
 import { PutForm } from "./put_form";
-import { DeleteQueue, showList } from "./queue_list";
+import { removeQueue } from "./queue_list";
 
 const SAMPLE_EVERY_MS = 2_000;
 const words = texts.queues;
@@ -56,7 +58,9 @@ export function OneQueue({ at, isOnly }: { readonly at: QueueAt; readonly isOnly
         </div>
       </div>
       {asked.value === "clear" && <ConfirmByName title={words.clearTitle} risk={words.clearRisk} name={at.queue} onClose={close} act={clear} />}
-      {asked.value === "delete" && <DeleteQueue at={at} onClose={close} onDeleted={() => { showList(at.account); }} />}
+      {asked.value === "delete" && (
+        <DeletePlace words={words} name={at.queue} remove={(queue) => removeQueue(at.account, queue)} onClose={close} onDeleted={() => { navigate(addressOf("queues", [at.account]), true); }} />
+      )}
     </div>
   );
 }

@@ -12,6 +12,7 @@ import type { TableAt } from "../../protocol/tables";
 import { address, addressOf, navigate } from "../../state/router";
 import { countText } from "../../state/times";
 import { texts } from "../../texts";
+import { DeletePlace } from "../places/place_list";
 import { Crumbs } from "../service_view";
 import { AddEntity } from "./add_entity";
 import { propertyColumns } from "./columns";
@@ -22,7 +23,7 @@ import { ExportDialog } from "./export_dialog";
 import { FilterBar } from "./filter_bar";
 import { ImportDialog } from "./import_dialog";
 import { PAGE_ENTITIES, type Rows, rowsOf } from "./rows";
-import { DeleteTable } from "./table_list";
+import { removeTable } from "./table_list";
 
 const words = texts.tables;
 
@@ -66,7 +67,9 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
       {asked.value === "add" && <AddEntity at={at} onClose={close} onAdded={rows.load} />}
       {asked.value === "import" && <ImportDialog at={at} onClose={close} onWritten={rows.load} />}
       {asked.value === "export" && <ExportDialog at={at} filter={filter} onClose={close} />}
-      {asked.value === "delete table" && <DeleteTable at={at} onClose={close} onDeleted={() => { navigate(addressOf("tables", [at.account]), true); }} />}
+      {asked.value === "delete table" && (
+        <DeletePlace words={words} name={at.table} remove={(table) => removeTable(at.account, table)} onClose={close} onDeleted={() => { navigate(addressOf("tables", [at.account]), true); }} />
+      )}
       {asked.value !== null && typeof asked.value === "object" && <DeleteEntity at={at} entity={asked.value} rows={rows} onClose={close} />}
     </div>
   );
