@@ -8,6 +8,7 @@ import { texts } from "../texts";
 import { Access } from "./access/access";
 import { Blobs } from "./blobs/blobs";
 import { Coordination } from "./coordination/coordination";
+import { Files } from "./files/files";
 import { Overview } from "./overview/overview";
 import { Queues } from "./queues/queues";
 import { Requests } from "./requests/requests";
@@ -28,6 +29,7 @@ export const VIEWS: readonly View[] = [
   { name: "blobs", title: texts.blobs.title, icon: "blobs", for: ["key", "sas", "bearer"], component: Blobs },
   { name: "queues", title: texts.queues.title, icon: "queues", for: ["key", "sas", "bearer"], component: Queues },
   { name: "tables", title: texts.tables.title, icon: "tables", for: ["key", "sas", "bearer"], component: Tables },
+  { name: "files", title: texts.files.title, icon: "files", for: ["key", "sas", "bearer"], component: Files },
   { name: "coordination", title: texts.coordination.title, icon: "coordination", for: ["key", "bearer"], component: Coordination },
   { name: "requests", title: texts.requests.title, icon: "requests", for: ["key", "bearer"], component: Requests },
   { name: "access", title: texts.access.title, icon: "access", for: ["key", "bearer"], component: Access },

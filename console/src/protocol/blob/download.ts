@@ -1,9 +1,23 @@
-// Downloads. Up to 64 MiB through memory; larger ones by ranges into a file that the person
-// chooses; where the browser has no such thing, by an address that permits to read this one blob.
+// Downloads of blobs and files. Up to 64 MiB through memory; larger ones by ranges into a file that the person
+// chooses; where the browser has no such thing, by an address that permits to read just this one.
 
-import type { BlobProperties } from "./blobs";
+import { askFile, filePath, type PathPlace } from "../files/place";
+import { makeFileSas } from "../files/sas";
 import { signedQuery } from "./links";
-import { askBlob, type BlobPlace, blobPath } from "./place";
+import { type Asked, askBlob, type BlobPlace, blobPath } from "./place";
+
+/** What is read: a blob, or a file of a share. */
+export type ReadPlace = BlobPlace | PathPlace;
+
+/** What reading needs to know of it; of a blob, its properties have it. */
+export interface ReadProperties {
+  readonly sizeBytes: number;
+  readonly etag: string;
+  readonly encoding: string;
+  readonly contentType: string;
+  /** "" for files. */
+  readonly tier: string;
+}
 
 export const IN_MEMORY_BYTES = 64 * 1024 * 1024;
 const RANGE_BYTES = 8 * 1024 * 1024;
@@ -18,10 +32,26 @@ export function objectUrl(bytes: ArrayBuffer, type = ""): string {
   return URL.createObjectURL(new Blob([bytes], { type: SHOWN_TYPES.includes(type) ? type : "application/octet-stream" }));
 }
 
-/** Read bytes from `start` on, at most `length`; of the blob with this ETag, if one is given. */
-export async function readRange(place: BlobPlace, start: number, length: number, etag = "", signal?: AbortSignal): Promise<ArrayBuffer> {
-  const headers = { range: `bytes=${start}-${start + length - 1}`, ...(etag ? { "if-match": etag } : {}) };
-  return (await askBlob(place, "GET", { headers, signal })).arrayBuffer();
+/** Return the last name of a blob or file, without what lies above. */
+export function readName(place: ReadPlace): string {
+  const whole = "path" in place ? (place.path.at(-1) ?? "") : place.blob;
+  return whole.split("/").pop() || whole;
+}
+
+/** Read bytes from `start` on, at most `length`; of the state with this ETag, if one is given. */
+export async function readRange(place: ReadPlace, start: number, length: number, etag = "", signal?: AbortSignal): Promise<ArrayBuffer> {
+  return read(place, { headers: { range: `bytes=${start}-${start + length - 1}` }, signal }, etag);
+}
+
+/** Raises: Error if a file has another ETag: the File service does not look at If-Match. */
+async function read(place: ReadPlace, asked: Asked, etag: string): Promise<ArrayBuffer> {
+  if (!("path" in place)) {
+    const headers = { ...asked.headers, ...(etag ? { "if-match": etag } : {}) };
+    return (await askBlob(place, "GET", { ...asked, headers })).arrayBuffer();
+  }
+  const answer = await askFile(place, "GET", asked);
+  if (etag && answer.headers.get("etag") !== etag) throw new Error("the file was changed while it was read; open it again");
+  return answer.arrayBuffer();
 }
 
 interface WritableFile {
@@ -34,11 +64,11 @@ interface FilePicker {
   showSaveFilePicker?: (options: { suggestedName: string }) => Promise<{ createWritable: () => Promise<WritableFile> }>;
 }
 
-/** Download a blob. Return false if the person chose no file. `refused` is the text of an Error where no way is open. */
-export async function download(place: BlobPlace, properties: BlobProperties, refused: string, progress: (doneBytes: number) => void): Promise<boolean> {
-  const name = place.blob.split("/").pop() || place.blob;
+/** Download a blob or file. Return false if the person chose no file. `refused` is the text of an Error where no way is open. */
+export async function download(place: ReadPlace, properties: ReadProperties, refused: string, progress: (doneBytes: number) => void): Promise<boolean> {
+  const name = readName(place);
   if (properties.sizeBytes <= IN_MEMORY_BYTES) {
-    const url = objectUrl(await (await askBlob(place, "GET", { headers: { "if-match": properties.etag } })).arrayBuffer());
+    const url = objectUrl(await read(place, {}, properties.etag));
     follow(url, name);
     setTimeout(() => { URL.revokeObjectURL(url); }, URL_LASTS_MS);
     return true;
@@ -51,8 +81,8 @@ export async function download(place: BlobPlace, properties: BlobProperties, ref
 }
 
 async function intoFile(
-  place: BlobPlace,
-  properties: BlobProperties,
+  place: ReadPlace,
+  properties: ReadProperties,
   picker: NonNullable<FilePicker["showSaveFilePicker"]>,
   name: string,
   progress: (doneBytes: number) => void,
@@ -77,7 +107,14 @@ async function intoFile(
   return true;
 }
 
-async function linkOf(place: BlobPlace, refused: string): Promise<string> {
+async function linkOf(place: ReadPlace, refused: string): Promise<string> {
+  if ("path" in place) {
+    const { credential, account, share, path, snapshot } = place;
+    if (credential.kind !== "key") throw new Error(refused);
+    const token = await makeFileSas({ credential, share, path, validMs: LINK_MS, nowMs: Date.now() });
+    const state = snapshot ? `sharesnapshot=${encodeURIComponent(snapshot)}&` : "";
+    return `/file/${account}${filePath(place)}?${state}${token}`;
+  }
   const signed = await signedQuery(place, ["r"], LINK_MS);
   if (typeof signed === "string") throw new Error(refused);
   return `/blob/${place.account}${blobPath(place)}?${signed.query}`;

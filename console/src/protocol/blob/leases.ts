@@ -1,8 +1,9 @@
-// Leases of blobs and containers, and the ids of those that this page acquired.
+// Leases of blobs and containers, of files and shares, and the ids of those that this page acquired.
 
 import { signal } from "@preact/signals";
 
 import { atSignOut } from "../../state/session";
+import { askFile, askShare, pathText, type PathPlace, type SharePlace } from "../files/place";
 import { askBlob, askContainer, type BlobPlace, type ContainerPlace } from "./place";
 
 export interface HeldLease {
@@ -13,7 +14,19 @@ export interface HeldLease {
   readonly endsMs: number | null;
 }
 
-export type LeasePlace = ContainerPlace | BlobPlace;
+export type LeasePlace = ContainerPlace | BlobPlace | SharePlace | PathPlace;
+
+/** Whether a lease of it can have an end; then it can be renewed. Leases of files have none. */
+export function canEnd(place: LeasePlace): boolean {
+  return !("path" in place);
+}
+
+/** The name of what is leased. */
+export function leasedName(place: LeasePlace): string {
+  if ("path" in place) return pathText(place.path);
+  if ("share" in place) return place.share;
+  return "blob" in place ? place.blob : place.container;
+}
 
 const held = signal<ReadonlyMap<string, HeldLease>>(new Map());
 
@@ -31,7 +44,7 @@ export function heldId(place: LeasePlace): string | undefined {
   return heldLease(place)?.id;
 }
 
-/** Acquire a lease for 15 to 60 seconds, or -1 for no end. */
+/** Acquire a lease for 15 to 60 seconds, or -1 for no end; of a file, -1. */
 export async function acquireLease(place: LeasePlace, durationS: number): Promise<void> {
   const asked = Date.now();
   const answer = await act(place, { "x-ms-lease-action": "acquire", "x-ms-lease-duration": String(durationS) });
@@ -51,7 +64,7 @@ export async function releaseLease(place: LeasePlace, id: string): Promise<void>
 
 /** Break a lease at once, whoever holds it. */
 export async function breakLease(place: LeasePlace): Promise<void> {
-  await act(place, { "x-ms-lease-action": "break", "x-ms-lease-break-period": "0" });
+  await act(place, { "x-ms-lease-action": "break", ...(canEnd(place) ? { "x-ms-lease-break-period": "0" } : {}) });
   forgetLease(place);
 }
 
@@ -59,6 +72,14 @@ export async function breakLease(place: LeasePlace): Promise<void> {
 export function forgetLease(place: LeasePlace): void {
   const left = new Map(held.value);
   if (left.delete(keyOf(place))) held.value = left;
+}
+
+/** What is leased has another name now; a lease of what had that name has ended. */
+export function moveLease(from: LeasePlace, to: LeasePlace): void {
+  const lease = heldLease(from);
+  forgetLease(from);
+  forgetLease(to);
+  if (lease) keep(to, lease);
 }
 
 function keep(place: LeasePlace, lease: HeldLease): void {
@@ -72,9 +93,14 @@ function endOf(durationS: number, askedMs: number): number | null {
 
 function act(place: LeasePlace, headers: Record<string, string>): Promise<Response> {
   const asked = { query: { comp: "lease" }, headers };
+  if ("path" in place) return askFile(place, "PUT", asked);
+  if ("share" in place) return askShare(place, "PUT", asked);
   return "blob" in place ? askBlob(place, "PUT", asked) : askContainer(place, "PUT", asked);
 }
 
 function keyOf(place: LeasePlace): string {
-  return JSON.stringify([place.account, place.container, "blob" in place ? place.blob : null]);
+  const service = "share" in place ? "file" : "blob";
+  const whole = "share" in place ? place.share : place.container;
+  const isPart = "blob" in place || "path" in place;
+  return JSON.stringify([service, place.account, whole, isPart ? leasedName(place) : null]);
 }

@@ -28,12 +28,19 @@ export type Act = keyof typeof ACTS;
 /** Return the right that is missing: "key", or letters of which one would do. Null: nothing is known to be. */
 export function missingRight(credential: Credential, act: Act): string | null {
   if (act === "makeSas") return null; // its dialog says what it needs
+  return lackedLetters(credential, ACTS[act]);
+}
+
+/** Letters of a service SAS, the resource type of an account SAS, and the letters of that. */
+export type Needed = readonly [ofService: string, resource: string, ofAccount: string];
+
+/** Return what a credential lacks of `needed`, as `missingRight`, for any service. */
+export function lackedLetters(credential: Credential, [ofService, resource, ofAccount]: Needed): string | null {
   if (credential.kind !== "sas") return null;
-  const [ofService, resource, ofAccount] = ACTS[act];
   const parameters = new URLSearchParams(credential.token);
   const rights = parameters.get("sp");
   const isAccount = parameters.has("ss");
-  const letters: string = isAccount ? ofAccount : ofService;
+  const letters = isAccount ? ofAccount : ofService;
   if (!letters) return "key";
   if (isAccount && !(parameters.get("srt") ?? "").includes(resource)) return letters;
   if (rights === null) return null;

@@ -14,8 +14,8 @@ const BLOCKS_MAX = 50_000;
 export const BLOCKS_IN_MEMORY = 4;
 const TRIES = 4;
 
-/** Shared by all uploads of the page. */
-const slots = new Slots(BLOCKS_IN_MEMORY);
+/** Shared by all uploads of the page, those of files too. */
+export const slots = new Slots(BLOCKS_IN_MEMORY);
 
 export interface UploadWatch {
   readonly signal: AbortSignal;
@@ -108,9 +108,14 @@ async function blocksThere(place: BlobPlace, signal: AbortSignal): Promise<Map<s
 }
 
 async function putBlock(place: BlobPlace, id: string, bytes: Uint8Array<ArrayBuffer>, signal: AbortSignal, leaseId?: string): Promise<void> {
+  await tried(signal, async () => { await askBlob(place, "PUT", { query: { comp: "block", blockid: id }, headers: leased(leaseId), body: bytes, signal }); });
+}
+
+/** Do what may be repeated; repeat it some times if the server or the network fails. */
+export async function tried(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      await askBlob(place, "PUT", { query: { comp: "block", blockid: id }, headers: leased(leaseId), body: bytes, signal });
+      await act();
       return;
     } catch (error) {
       const isPassing = error instanceof NoAnswer || (error instanceof ServiceError && [500, 503].includes(error.status));

@@ -6,6 +6,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { ConfirmByName } from "../../components/dialog";
+import { LeaseButtons } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
 import { Tabs } from "../../components/tabs";
 import { type BlobProperties, blobProperties, deleteBlob, takeSnapshot } from "../../protocol/blob/blobs";
@@ -19,7 +20,6 @@ import { sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
 import { Blocks } from "./blocks";
-import { LeaseButtons } from "./lease";
 import { MetadataAndTags } from "./metadata";
 import { ActButton, blobAddress, containerAddress, crumbsAbove, Crumbs, lacking, Lacks } from "./place";
 import { Preview } from "./preview";
@@ -102,7 +102,7 @@ function Acts({ place, properties, changed }: PartProps): JSX.Element {
       <ActButton act="read" kind="primary" text={words.download} disabled={progress.value !== null} onClick={get} />
       {!isState && <ActButton act="makeSas" text={words.copySasLink} onClick={() => { open.value = "sas"; }} />}
       {!isState && <ActButton act="create" text={words.takeSnapshot} onClick={snapshot} />}
-      {!isState && <LeaseButtons place={place} state={properties.leaseState} act="write" changed={changed} />}
+      {!isState && <LeaseButtons place={place} state={properties.leaseState} right={lacking("write")} changed={changed} />}
       <ActButton act={place.version ? "deleteVersion" : "delete"} kind="danger" text={words.delete} onClick={() => { open.value = "delete"; }} />
       {progress.value !== null && progress.value > 0 && (
         <span class="muted" role="status">{words.downloading(sizeText(progress.value), sizeText(properties.sizeBytes))}</span>

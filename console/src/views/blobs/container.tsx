@@ -4,7 +4,9 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
 import { Button, Checkbox, Field, Select } from "../../components/controls";
+import { LeaseText } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
+import { Pager } from "../../components/pager";
 import { Time } from "../../components/parts";
 import { type Column, Table } from "../../components/table";
 import { Tabs } from "../../components/tabs";
@@ -16,12 +18,11 @@ import { address, addressOf, navigate } from "../../state/router";
 import { countText, sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
-import { DeleteContainer, Lease, rowAt } from "./containers";
+import { DeleteContainer, rowAt } from "./containers";
 import { ContainerSettings } from "./container_settings";
-import { Pager } from "./pager";
 import { ActButton, blobAddress, containerAddress, crumbsAbove, Crumbs, lacking, Lacks } from "./place";
 import { SasDialog } from "./sas_dialog";
-import { DropArea, Uploads } from "./upload";
+import { BlobDropArea, BlobUploads } from "./uploading";
 
 const words = texts.blobs;
 
@@ -77,9 +78,9 @@ function Listing({ place }: { readonly place: ContainerPlace }): JSX.Element {
   // What is typed as a prefix is no folder yet; files go into the folder that is shown.
   const folder = prefix.slice(0, prefix.lastIndexOf("/") + 1);
   return (
-    <DropArea place={place} folder={folder} done={page.reload}>
+    <BlobDropArea place={place} folder={folder} done={page.reload}>
       <Filters asked={asked} here={here} place={place} folder={folder} page={page} />
-      <Uploads place={place} />
+      <BlobUploads place={place} />
       <Problem error={page.error.value} />
       {right ? <Lacks right={right} /> : (
         <>
@@ -88,7 +89,7 @@ function Listing({ place }: { readonly place: ContainerPlace }): JSX.Element {
           <Pager count={countText(rows.length)} next={page.value.value?.next ?? ""} marker={marker} isBusy={page.isBusy.value} to={(next) => here({ marker: next })} />
         </>
       )}
-    </DropArea>
+    </BlobDropArea>
   );
 }
 
@@ -169,7 +170,7 @@ function BlobTable({ place, rows, here, shownPrefix, isFlat, reload }: BlobTable
     { key: "size", header: words.columns.size, class: "number", cell: (row) => (row.isFolder || !row.modified ? "" : sizeText(row.sizeBytes)) },
     { key: "type", header: words.columns.type, class: "minor type-cell", cell: (row) => row.contentType },
     { key: "tier", header: words.columns.tier, class: "minor", cell: (row) => row.tier },
-    { key: "lease", header: words.columns.lease, class: "minor", cell: (row) => <Lease state={row.leaseState} /> },
+    { key: "lease", header: words.columns.lease, class: "minor", cell: (row) => <LeaseText state={row.leaseState} /> },
     {
       key: "modified",
       header: words.columns.modified,

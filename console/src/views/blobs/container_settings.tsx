@@ -5,6 +5,7 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { Button, Field, Select } from "../../components/controls";
+import { LeaseButtons, LeaseState } from "../../components/lease";
 import { Problem } from "../../components/messages";
 import { Facts, Panel, Time } from "../../components/parts";
 import { type ContainerAccess, type ContainerProperties, containerAccess, containerProperties, setContainerAccess } from "../../protocol/blob/containers";
@@ -14,7 +15,6 @@ import { repeat } from "../../state/live";
 import { type Loaded, useLoaded } from "../../state/loaded";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
-import { LeaseButtons, LeaseState } from "./lease";
 import { ActButton, lacking, Lacks } from "./place";
 
 const words = texts.blobs;
@@ -50,7 +50,7 @@ function Settings({ place }: { readonly place: ContainerPlace }): JSX.Element {
               ]}
             />
             <div class="actions">
-              <LeaseButtons place={place} state={shown.leaseState} act="leaseContainer" changed={() => { void read().catch(complain); }} />
+              <LeaseButtons place={place} state={shown.leaseState} right={lacking("leaseContainer")} changed={() => { void read().catch(complain); }} />
             </div>
           </>
         )}

@@ -5,7 +5,9 @@ import type { JSX } from "preact";
 
 import { Button, Checkbox, Field } from "../../components/controls";
 import { ConfirmByName, FormDialog } from "../../components/dialog";
+import { LeaseText } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
+import { Pager } from "../../components/pager";
 import { Time } from "../../components/parts";
 import { type Column, Table } from "../../components/table";
 import { createContainer, deleteContainer, restoreContainer } from "../../protocol/blob/containers";
@@ -18,7 +20,6 @@ import { countText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
 import { ActButton, containerAddress, Crumbs, lacking, Lacks } from "./place";
-import { Pager } from "./pager";
 
 const words = texts.blobs;
 
@@ -78,7 +79,7 @@ function columns(place: AccountPlace, restore: (row: ContainerRow) => void, remo
       cell: (row) => (row.deletedVersion ? row.name : <a href={containerAddress({ ...place, container: row.name })}>{row.name}</a>),
     },
     { key: "access", header: words.columns.access, class: "minor", cell: (row) => words.access[row.access as keyof typeof words.access] },
-    { key: "lease", header: words.columns.lease, cell: (row) => <Lease state={row.leaseState} /> },
+    { key: "lease", header: words.columns.lease, cell: (row) => <LeaseText state={row.leaseState} /> },
     { key: "notes", header: words.columns.notes, class: "minor", cell: (row) => <Notes row={row} /> },
     { key: "modified", header: words.columns.modified, class: "minor", cell: (row) => row.modified && <Time at={row.modified} /> },
     {
@@ -102,10 +103,6 @@ function Notes({ row }: { readonly row: ContainerRow }): JSX.Element {
     ...(row.hasHold ? [words.legalHold] : []),
   ];
   return <>{notes.map((one) => <span key={one} class="tag first">{one}</span>)}</>;
-}
-
-export function Lease({ state }: { readonly state: string }): JSX.Element {
-  return <span class={`lease ${state}`}>{state}</span>;
 }
 
 export function rowAt<Row>(rows: readonly Row[], index: number): Row {

@@ -1,38 +1,16 @@
 // The addresses of this view, the way up from each, and what a sign-in may not do here.
 
 import type { JSX } from "preact";
-import { useEffect, useRef } from "preact/hooks";
 
-import { Button } from "../../components/controls";
-import { Empty } from "../../components/messages";
+import type { Crumb } from "../../components/crumbs";
+import { RightButton, type RightButtonProps, rightText } from "../../components/rights";
 import type { BlobPlace, ContainerPlace } from "../../protocol/blob/place";
 import { type Act, missingRight } from "../../protocol/blob/rights";
 import { addressOf } from "../../state/router";
 import { currentSession } from "../../state/session";
-import { texts } from "../../texts";
 
-const words = texts.blobs;
-
-export interface Crumb {
-  readonly text: string;
-  readonly href: string;
-}
-
-/** Where one is; the last name is the heading, and takes the focus when one comes here. */
-export function Crumbs({ crumbs, last, suffix }: { readonly crumbs: readonly Crumb[]; readonly last: string; readonly suffix?: string }): JSX.Element {
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => { heading.current?.focus(); }, [last]);
-  return (
-    <div class="place">
-      <nav aria-label={words.place}>
-        <ol class="crumbs">
-          {crumbs.map((one) => <li key={one.href}><a href={one.href}>{one.text}</a></li>)}
-        </ol>
-      </nav>
-      <h2 ref={heading} tabIndex={-1}>{last}{suffix && <span class="tag">{suffix}</span>}</h2>
-    </div>
-  );
-}
+export { type Crumb, Crumbs } from "../../components/crumbs";
+export { Lacks } from "../../components/rights";
 
 /** Return the links to the containers, the container, and the folders above a blob or prefix. */
 export function crumbsAbove(place: ContainerPlace, path: string): Crumb[] {
@@ -56,32 +34,10 @@ export function blobAddress(place: BlobPlace, query: Readonly<Record<string, str
 
 /** Return the text of the right that the sign-in lacks for this; "" if it lacks none that is known. */
 export function lacking(act: Act): string {
-  const letters = missingRight(currentSession().credential, act);
-  if (letters === null) return "";
-  if (letters === "key") return words.rights.key;
-  return [...letters].map((one) => words.rights[one as keyof typeof words.rights]).join(words.or);
-}
-
-/** In place of a part of the view that the sign-in may not see. */
-export function Lacks({ right }: { readonly right: string }): JSX.Element {
-  return <Empty title={words.missing(right)}>{words.missingRemedy}</Empty>;
-}
-
-export interface ActButtonProps {
-  readonly act: Act;
-  readonly text: string;
-  readonly name?: string;
-  readonly kind?: "plain" | "primary" | "danger" | "quiet";
-  readonly disabled?: boolean;
-  readonly onClick: () => void;
+  return rightText(missingRight(currentSession().credential, act));
 }
 
 /** A button that is off, and says why, where the sign-in lacks the right for it. */
-export function ActButton({ act, text, name, kind = "plain", disabled = false, onClick }: ActButtonProps): JSX.Element {
-  const right = lacking(act);
-  return (
-    <span class="act" title={right ? words.needsRight(right) : undefined}>
-      <Button kind={kind} disabled={disabled || right !== ""} onClick={onClick} {...(name ? { name } : {})}>{text}</Button>
-    </span>
-  );
+export function ActButton({ act, ...button }: Omit<RightButtonProps, "right"> & { readonly act: Act }): JSX.Element {
+  return <RightButton right={lacking(act)} {...button} />;
 }

@@ -1,4 +1,4 @@
-// A look into a blob, by ranges: an image, JSON, a table, a text, or its first bytes.
+// A look into a blob or file, by ranges: an image, JSON, a table, a text, or its first bytes.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -6,9 +6,7 @@ import { useEffect } from "preact/hooks";
 
 import { Problem } from "../../components/messages";
 import { Panel } from "../../components/parts";
-import type { BlobProperties } from "../../protocol/blob/blobs";
-import { objectUrl, readRange } from "../../protocol/blob/download";
-import type { BlobPlace } from "../../protocol/blob/place";
+import { objectUrl, readName, type ReadPlace, type ReadProperties, readRange } from "../../protocol/blob/download";
 import { useLoaded } from "../../state/loaded";
 import { countText, sizeText } from "../../state/times";
 import { texts } from "../../texts";
@@ -17,8 +15,8 @@ import { asText, csvRows, hexLines, imageType, looksLikeCsv, prettyJson, PREVIEW
 const words = texts.blobs;
 
 export interface PreviewProps {
-  readonly place: BlobPlace;
-  readonly properties: BlobProperties;
+  readonly place: ReadPlace;
+  readonly properties: ReadProperties;
 }
 
 export function Preview({ place, properties }: PreviewProps): JSX.Element {
@@ -57,7 +55,7 @@ function Read({ place, properties }: PreviewProps): JSX.Element {
 function Kind({ bytes, place, properties }: PreviewProps & { readonly bytes: Uint8Array<ArrayBuffer> }): JSX.Element {
   const isCut = bytes.length < properties.sizeBytes;
   const image = imageType(bytes);
-  if (image && !isCut) return <Picture bytes={bytes} type={image} name={place.blob} />;
+  if (image && !isCut) return <Picture bytes={bytes} type={image} name={readName(place)} />;
   const text = asText(bytes, isCut);
   const cut = isCut && <p class="hint">{words.previewCut(sizeText(bytes.length), sizeText(properties.sizeBytes))}</p>;
   if (text === null) {
@@ -68,7 +66,7 @@ function Kind({ bytes, place, properties }: PreviewProps & { readonly bytes: Uin
       </>
     );
   }
-  if (looksLikeCsv(place.blob, properties.contentType)) return <CsvTable rows={csvRows(text, isCut)} />;
+  if (looksLikeCsv(readName(place), properties.contentType)) return <CsvTable rows={csvRows(text, isCut)} />;
   return (
     <>
       {cut}

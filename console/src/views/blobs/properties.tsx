@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 
 import { Select } from "../../components/controls";
+import { LeaseState } from "../../components/lease";
 import { Facts, Panel, Time } from "../../components/parts";
 import { type BlobProperties, setBlobTier } from "../../protocol/blob/blobs";
 import { heldId } from "../../protocol/blob/leases";
@@ -11,7 +12,6 @@ import type { BlobPlace } from "../../protocol/blob/place";
 import { countText, sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
-import { LeaseState } from "./lease";
 import { ActButton } from "./place";
 
 const words = texts.blobs;

@@ -4,31 +4,31 @@ import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
-import { Button } from "../../components/controls";
-import type { ContainerPlace } from "../../protocol/blob/place";
-import { countText, sizeText } from "../../state/times";
-import { textOfError } from "../../state/toasts";
-import { texts } from "../../texts";
-import { ActButton } from "./place";
-import { cancelUpload, hideFinished, isUnderWay, startUploads, type Upload, uploads } from "./uploads";
+import { countText, sizeText } from "../state/times";
+import { textOfError } from "../state/toasts";
+import { cancelUpload, hideFinished, isUnderWay, type Upload, uploads } from "../state/uploads";
+import { texts } from "../texts";
+import { Button } from "./controls";
+import { RightButton } from "./rights";
 
 const words = texts.blobs;
 const SHOWN = 50;
 
 export interface DropAreaProps {
-  readonly place: ContainerPlace;
-  /** "" or "a/b/": where the files go. */
+  /** The text of the right that the sign-in lacks to upload; "" for none. */
+  readonly right: string;
+  /** The folder that the files go into, as it is shown; "" for none. */
   readonly folder: string;
-  readonly done: () => void;
+  readonly start: (files: readonly File[]) => void;
   readonly children: ComponentChildren;
 }
 
-export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.Element {
+export function DropArea({ right, folder, start, children }: DropAreaProps): JSX.Element {
   const isOver = useSignal(false);
   const input = useRef<HTMLInputElement>(null);
   const id = useId();
-  const start = (chosen: FileList | null): void => {
-    if (chosen?.length) startUploads(place, folder, [...chosen], done);
+  const begin = (chosen: FileList | null): void => {
+    if (chosen?.length && !right) start([...chosen]);
   };
   useEffect(() => {
     // A file that is dropped beside the area would replace the page, and end the session.
@@ -43,7 +43,7 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
   const drop = (event: DragEvent): void => {
     event.preventDefault();
     isOver.value = false;
-    start(event.dataTransfer?.files ?? null);
+    begin(event.dataTransfer?.files ?? null);
   };
   return (
     <div
@@ -53,7 +53,7 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
       onDrop={drop}
     >
       <div class="upload-bar">
-        <ActButton act="create" kind="primary" text={words.upload} onClick={() => input.current?.click()} />
+        <RightButton right={right} kind="primary" text={words.upload} onClick={() => input.current?.click()} />
         <label class="muted" for={id}><span class="unseen">{words.filesToUpload}</span></label>
         <input
           ref={input}
@@ -62,7 +62,7 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
           multiple
           hidden
           onChange={(event) => {
-            start(event.currentTarget.files);
+            begin(event.currentTarget.files);
             event.currentTarget.value = "";
           }}
         />
@@ -73,30 +73,38 @@ export function DropArea({ place, folder, done, children }: DropAreaProps): JSX.
   );
 }
 
-/** The uploads into this container. */
-export function Uploads({ place }: { readonly place: ContainerPlace }): JSX.Element | null {
-  const all = uploads.value.filter((one) => one.place.account === place.account && one.place.container === place.container);
+export interface UploadsProps {
+  readonly place: string;
+  /** What is said of one that was cancelled. */
+  readonly cancelled: string;
+  /** What to do with one that was cancelled or failed. */
+  readonly stoppedHint?: string;
+}
+
+/** The uploads into a place. */
+export function Uploads({ place, cancelled, stoppedHint }: UploadsProps): JSX.Element | null {
+  const all = uploads.value.filter((one) => one.place === place);
   if (!all.length) return null;
   const shown = [...all.filter(isUnderWay), ...all.filter((one) => !isUnderWay(one))].slice(0, SHOWN);
   const hasStopped = all.some((one) => one.state === "cancelled" || one.state === "failed");
   return (
     <section class="panel uploads" aria-label={words.uploads}>
-      <ul>{shown.map((one) => <Line key={one.number} upload={one} />)}</ul>
+      <ul>{shown.map((one) => <Line key={one.number} upload={one} cancelled={cancelled} />)}</ul>
       {all.length > shown.length && <p class="muted">{words.uploadMore(countText(all.length - shown.length))}</p>}
-      {hasStopped && <p class="hint">{words.uploadResumeHint}</p>}
+      {hasStopped && stoppedHint && <p class="hint">{stoppedHint}</p>}
       {!all.every(isUnderWay) && <div class="actions"><Button kind="quiet" onClick={hideFinished}>{words.hideFinished}</Button></div>}
     </section>
   );
 }
 
-function Line({ upload }: { readonly upload: Upload }): JSX.Element {
+function Line({ upload, cancelled }: { readonly upload: Upload; readonly cancelled: string }): JSX.Element {
   const { number, name, state, sizeBytes, doneBytes } = upload;
   const isWhole = state === "done";
   return (
     <li class={`upload-line ${state}`}>
       <span class="upload-name" title={name}>{name}</span>
       <progress aria-label={name} max={Math.max(1, sizeBytes)} value={isWhole ? Math.max(1, sizeBytes) : doneBytes} />
-      <span class="upload-state muted" role={state === "failed" ? "alert" : "status"}>{stateText(upload)}</span>
+      <span class="upload-state muted" role={state === "failed" ? "alert" : "status"}>{state === "cancelled" ? cancelled : stateText(upload)}</span>
       {(state === "waiting" || state === "running") && (
         <Button kind="quiet" onClick={() => { cancelUpload(number); }}>{words.cancelUpload}</Button>
       )}
@@ -111,7 +119,7 @@ function stateText({ state, doneBytes, skippedBytes, sizeBytes, error }: Upload)
     case "running": return words.uploadRunning(sizeText(doneBytes), sizeText(sizeBytes)) + skipped;
     case "committing": return words.uploadCommitting;
     case "done": return words.uploadDone + skipped;
-    case "cancelled": return words.uploadCancelled;
+    case "cancelled": return "";
     case "failed": return textOfError(error);
   }
 }

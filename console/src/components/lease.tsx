@@ -1,19 +1,18 @@
-// The lease of a blob or container: its state, the time that is left where this page holds it, and
-// what can be done. The state is read again each second and a half, so that what others do is seen.
+// The lease of a blob or container, of a file or share: its state, the time that is left where this
+// page holds it, and what can be done. The state is read again each second and a half, so that what others do is seen.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 
-import { Field } from "../../components/controls";
-import { FormDialog } from "../../components/dialog";
-import { acquireLease, breakLease, forgetLease, type HeldLease, heldLease, type LeasePlace, releaseLease, renewLease } from "../../protocol/blob/leases";
-import type { Act } from "../../protocol/blob/rights";
-import { ServiceError } from "../../protocol/errors";
-import { countText } from "../../state/times";
-import { complain, say } from "../../state/toasts";
-import { texts } from "../../texts";
-import { ActButton } from "./place";
+import { Field } from "./controls";
+import { FormDialog } from "./dialog";
+import { acquireLease, breakLease, canEnd, forgetLease, type HeldLease, heldLease, leasedName, type LeasePlace, releaseLease, renewLease } from "../protocol/blob/leases";
+import { ServiceError } from "../protocol/errors";
+import { countText } from "../state/times";
+import { complain, say } from "../state/toasts";
+import { texts } from "../texts";
+import { RightButton } from "./rights";
 
 const words = texts.blobs;
 
@@ -21,12 +20,13 @@ export interface LeaseProps {
   readonly place: LeasePlace;
   /** In Azure's words: available, leased, breaking, broken, expired. */
   readonly state: string;
-  readonly act: Act;
+  /** The text of the right that the sign-in lacks for it; "" for none. */
+  readonly right: string;
   /** Read the state anew. */
   readonly changed: () => void;
 }
 
-export function LeaseButtons({ place, state, act, changed }: LeaseProps): JSX.Element {
+export function LeaseButtons({ place, state, right, changed }: LeaseProps): JSX.Element {
   const open = useSignal<"acquire" | "release" | null>(null);
   const held = heldLease(place);
   const isLeased = state === "leased" || state === "breaking";
@@ -44,10 +44,10 @@ export function LeaseButtons({ place, state, act, changed }: LeaseProps): JSX.El
   };
   return (
     <>
-      {!isLeased && <ActButton act={act} text={words.acquireLease} onClick={() => { open.value = "acquire"; }} />}
-      {held && <ActButton act={act} text={words.renewLease} onClick={() => { run(renewLease(place, held), words.leaseRenewed); }} />}
-      {isLeased && <ActButton act={act} text={words.releaseLease} onClick={release} />}
-      {isLeased && <ActButton act={act} text={words.breakLease} onClick={() => { run(breakLease(place), words.leaseBroken); }} />}
+      {!isLeased && <RightButton right={right} text={words.acquireLease} onClick={() => { open.value = "acquire"; }} />}
+      {held && canEnd(place) && <RightButton right={right} text={words.renewLease} onClick={() => { run(renewLease(place, held), words.leaseRenewed); }} />}
+      {isLeased && <RightButton right={right} text={words.releaseLease} onClick={release} />}
+      {isLeased && <RightButton right={right} text={words.breakLease} onClick={() => { run(breakLease(place), words.leaseBroken); }} />}
       {open.value === "acquire" && <Acquire place={place} onClose={() => { open.value = null; }} changed={changed} />}
       {open.value === "release" && <Release place={place} onClose={() => { open.value = null; }} changed={changed} />}
     </>
@@ -61,7 +61,7 @@ interface DialogOf {
 }
 
 function Acquire({ place, onClose, changed }: DialogOf): JSX.Element {
-  const seconds = useSignal("60");
+  const seconds = useSignal(canEnd(place) ? "60" : "-1");
   const act = async (): Promise<void> => {
     const duration = Number(seconds.value);
     const isRight = duration === -1 || (Number.isInteger(duration) && duration >= 15 && duration <= 60);
@@ -71,8 +71,10 @@ function Acquire({ place, onClose, changed }: DialogOf): JSX.Element {
     changed();
   };
   return (
-    <FormDialog title={words.acquireTitle(nameOf(place))} onClose={onClose} action={words.acquire} act={act}>
-      <Field label={words.duration} value={seconds.value} hint={words.durationHint} onInput={(value) => { seconds.value = value; }} />
+    <FormDialog title={words.acquireTitle(leasedName(place))} onClose={onClose} action={words.acquire} act={act}>
+      {canEnd(place) ? (
+        <Field label={words.duration} value={seconds.value} hint={words.durationHint} onInput={(value) => { seconds.value = value; }} />
+      ) : <p>{words.leaseWithoutEnd}</p>}
     </FormDialog>
   );
 }
@@ -85,14 +87,10 @@ function Release({ place, onClose, changed }: DialogOf): JSX.Element {
     changed();
   };
   return (
-    <FormDialog title={words.releaseTitle(nameOf(place))} onClose={onClose} action={words.release} disabled={id.value.trim() === ""} act={act}>
+    <FormDialog title={words.releaseTitle(leasedName(place))} onClose={onClose} action={words.release} disabled={id.value.trim() === ""} act={act}>
       <Field label={words.leaseId} value={id.value} hint={words.leaseIdHint} onInput={(value) => { id.value = value; }} code />
     </FormDialog>
   );
-}
-
-function nameOf(place: LeasePlace): string {
-  return "blob" in place ? place.blob : place.container;
 }
 
 /** The state in words, with the countdown of a lease that this page holds. */
@@ -107,7 +105,7 @@ export function LeaseState({ place, state, duration }: { readonly place: LeasePl
   useEffect(() => { if (isLost) forgetLease(place); }, [isLost]);
   return (
     <span class="lease-state">
-      <span class={`lease ${state}`}>{state}</span>
+      <LeaseText state={state} />
       {isLeased && held && <><span class="muted">{words.leaseHere}</span><Countdown lease={held} /></>}
       {isLeased && !held && <span class="muted">{duration === "infinite" ? words.leaseInfinite : words.leaseElsewhere}</span>}
     </span>
@@ -123,4 +121,9 @@ function Countdown({ lease }: { readonly lease: HeldLease }): JSX.Element {
   if (lease.endsMs === null) return <span>{words.leaseInfinite}</span>;
   const left = Math.max(0, Math.ceil((lease.endsMs - now.value) / 1000));
   return <span class="countdown" role="timer">{words.leaseLeft(words.seconds(countText(left)))}</span>;
+}
+
+/** The state by itself, for lists. */
+export function LeaseText({ state }: { readonly state: string }): JSX.Element {
+  return <span class={`lease ${state}`}>{state}</span>;
 }

@@ -2,9 +2,9 @@
 
 import type { JSX } from "preact";
 
-import { Button } from "../../components/controls";
-import { navigate } from "../../state/router";
-import { texts } from "../../texts";
+import { Button } from "./controls";
+import { navigate } from "../state/router";
+import { texts } from "../texts";
 
 const words = texts.blobs;
 

@@ -2,23 +2,36 @@
 
 import { signal } from "@preact/signals";
 
-import { heldId } from "../../protocol/blob/leases";
-import type { ContainerPlace } from "../../protocol/blob/place";
-import { Slots } from "../../protocol/blob/slots";
-import { upload } from "../../protocol/blob/upload";
-import { atSignOut } from "../../state/session";
+import { Slots } from "../protocol/blob/slots";
+import { atSignOut } from "./session";
 
 export type UploadState = "waiting" | "running" | "committing" | "done" | "cancelled" | "failed";
 
 export interface Upload {
   readonly number: number;
-  readonly place: ContainerPlace;
+  /** Where it goes: a container, a share. */
+  readonly place: string;
   readonly name: string;
   readonly sizeBytes: number;
   readonly doneBytes: number;
   readonly skippedBytes: number;
   readonly state: UploadState;
   readonly error: unknown;
+}
+
+export interface SendWatch {
+  readonly signal: AbortSignal;
+  /** Called with the bytes that are at the server, and how many of them were there before. */
+  readonly progress: (doneBytes: number, skippedBytes?: number) => void;
+  /** Called before the one request after which the upload cannot be cancelled. */
+  readonly commits: () => void;
+}
+
+/** One file to upload. */
+export interface ToUpload {
+  readonly name: string;
+  readonly file: File;
+  readonly send: (watch: SendWatch) => Promise<void>;
 }
 
 const FILES_AT_ONCE = 4;
@@ -29,10 +42,10 @@ const aborts = new Map<number, AbortController>();
 const files = new Slots(FILES_AT_ONCE);
 let last = 0;
 
-/** Upload files into a folder ("" or "a/b/"). `done` is called when some arrived, once a second at most, and at the end. */
-export function startUploads(place: ContainerPlace, folder: string, chosen: readonly File[], done: () => void): void {
-  const added = chosen.map((file) => ({ file, upload: newUpload(place, folder, file) }));
-  uploads.value = [...uploads.value, ...added.map((one) => one.upload)];
+/** Upload files into a place. `done` is called when some arrived, once a second at most, and at the end. */
+export function startUploads(place: string, chosen: readonly ToUpload[], done: () => void): void {
+  const added = chosen.map((one) => ({ one, upload: newUpload(place, one) }));
+  uploads.value = [...uploads.value, ...added.map(({ upload }) => upload)];
   addEventListener("beforeunload", askBeforeLeaving);
   let lastMs = 0;
   const seldom = (): void => {
@@ -40,7 +53,7 @@ export function startUploads(place: ContainerPlace, folder: string, chosen: read
     lastMs = Date.now();
     done();
   };
-  for (const one of added) void run(one.upload, one.file, seldom);
+  for (const { one, upload } of added) void run(upload.number, one, seldom);
 }
 
 export function cancelUpload(number: number): void {
@@ -65,36 +78,37 @@ atSignOut(() => {
   uploads.value = [];
 });
 
-function newUpload(place: ContainerPlace, folder: string, file: File): Upload {
+function newUpload(place: string, { name, file }: ToUpload): Upload {
   last += 1;
   aborts.set(last, new AbortController());
-  const name = `${folder}${file.webkitRelativePath || file.name}`;
   return { number: last, place, name, sizeBytes: file.size, doneBytes: 0, skippedBytes: 0, state: "waiting", error: null };
 }
 
-async function run({ number, place, name }: Upload, file: File, done: () => void): Promise<void> {
+async function run(number: number, { send }: ToUpload, done: () => void): Promise<void> {
   const end = aborts.get(number);
   if (!end) return;
-  const blob = { ...place, blob: name };
   let give: (() => void) | null = null;
   try {
     give = await files.take(end.signal);
     change(number, { state: "running" });
-    await upload(blob, file, {
+    await send({
       signal: end.signal,
-      leaseId: heldId(blob),
-      progress: (doneBytes, skippedBytes) => { change(number, skippedBytes ? { doneBytes, skippedBytes } : { doneBytes }); },
+      progress: (doneBytes, skippedBytes = 0) => { change(number, skippedBytes ? { doneBytes, skippedBytes } : { doneBytes }); },
       commits: () => { change(number, { state: "committing" }); },
     });
     change(number, { state: "done" });
     done();
   } catch (error) {
-    change(number, end.signal.aborted ? { state: "cancelled" } : { state: "failed", error });
+    const isCancelled = end.signal.aborted && !(error instanceof Incomplete);
+    change(number, isCancelled ? { state: "cancelled" } : { state: "failed", error });
   } finally {
     give?.();
     aborts.delete(number);
   }
 }
+
+/** An upload ended, and left something behind that a person should know of, even one who cancelled it. */
+export class Incomplete extends Error {}
 
 function change(number: number, values: Partial<Upload>): void {
   uploads.value = uploads.value.map((one) => (one.number === number ? { ...one, ...values } : one));

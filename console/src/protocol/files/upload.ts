@@ -1,0 +1,112 @@
+// Uploads. The File service has no commit: ranges show at once. So a file is written under a
+// temporary name in its directory, and takes its name in one step when it is whole. What has the name
+// until then stays as it was, however the upload ends.
+
+import { BLOCKS_IN_MEMORY, slots, tried } from "../blob/upload";
+import { NoAnswer, ServiceError } from "../errors";
+import { createFile, deleteFile, fileProperties, putRange, rename } from "./nodes";
+import { parentOf, type PathPlace } from "./place";
+
+export const PIECE_BYTES = 4 * 1024 * 1024;
+
+export interface FileUploadWatch {
+  readonly signal: AbortSignal;
+  /** Whether the person agreed to replace the file that has the name. */
+  readonly replaces: boolean;
+  readonly leaseId?: string | undefined;
+  readonly progress: (doneBytes: number) => void;
+  /** Called before the one request after which the upload cannot be cancelled. */
+  readonly commits: () => void;
+}
+
+/** An upload ended early, and its temporary file could not be deleted. `cause` is why it ended. */
+export class LeftBehind extends Error {
+  constructor(readonly temporary: string, cause: unknown) {
+    super(temporary, { cause });
+    this.name = "LeftBehind";
+  }
+}
+
+/**
+ * Upload a file.
+ *
+ * Raises: ServiceError (409 ResourceAlreadyExists if another made the file meanwhile), LeftBehind, the
+ * abort's reason.
+ */
+export async function uploadFile(place: PathPlace, file: File, watch: FileUploadWatch): Promise<void> {
+  const temporary = { ...place, path: [...parentOf(place).path, temporaryName()] };
+  watch.signal.throwIfAborted();
+  const kept = watch.replaces ? await keptHeaders(place, watch.signal) : {};
+  let isNamed = false;
+  try {
+    // Without the signal: a creation that goes on after its abort would leave the file behind.
+    await createFile(temporary, file.size, file.type ? { "x-ms-content-type": file.type } : {});
+    await putPieces(temporary, file, watch);
+    watch.signal.throwIfAborted();
+    watch.commits();
+    isNamed = true;
+    await rename(temporary, place, { replaces: watch.replaces, targetLeaseId: watch.leaseId, headers: kept });
+  } catch (error) {
+    const wasThere = await removed(temporary, error);
+    // The answer to the rename was lost, and not the rename.
+    if (isNamed && error instanceof NoAnswer && !wasThere) return;
+    throw error;
+  }
+}
+
+/** Return a name that no other upload has. It sorts behind most, and says what it is. */
+export function temporaryName(): string {
+  const random = [...crypto.getRandomValues(new Uint8Array(8))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  return `~upload-${random}.tmp`;
+}
+
+// The new file keeps who may use the old one, and when it was made.
+async function keptHeaders(place: PathPlace, signal: AbortSignal): Promise<Record<string, string>> {
+  try {
+    const { smb } = await fileProperties(place, signal);
+    return { "x-ms-file-permission-key": smb.permissionKey, "x-ms-file-creation-time": smb.creation };
+  } catch (error) {
+    if (error instanceof ServiceError && [403, 404].includes(error.status)) return {};
+    throw error;
+  }
+}
+
+/** Delete the temporary file of an upload that failed. Return whether it was there. Raises: LeftBehind. */
+async function removed(temporary: PathPlace, cause: unknown): Promise<boolean> {
+  try {
+    await deleteFile(temporary);
+    return true;
+  } catch (error) {
+    if (error instanceof ServiceError && error.status === 404) return false;
+    throw new LeftBehind(temporary.path.join("/"), cause);
+  }
+}
+
+async function putPieces(place: PathPlace, file: File, watch: FileUploadWatch): Promise<void> {
+  const count = Math.ceil(file.size / PIECE_BYTES);
+  const ends = new AbortController();
+  const signal = AbortSignal.any([watch.signal, ends.signal]);
+  let next = 0;
+  let done = 0;
+  const work = async (): Promise<void> => {
+    while (next < count) {
+      const offset = next * PIECE_BYTES;
+      next += 1;
+      const give = await slots.take(signal);
+      try {
+        const bytes = new Uint8Array(await file.slice(offset, offset + PIECE_BYTES).arrayBuffer());
+        await tried(signal, () => putRange(place, offset, bytes, signal));
+        done += bytes.length;
+        watch.progress(done);
+      } finally {
+        give();
+      }
+    }
+  };
+  try {
+    await Promise.all(Array.from({ length: Math.min(BLOCKS_IN_MEMORY, count) }, work));
+  } catch (error) {
+    ends.abort();
+    throw error;
+  }
+}
