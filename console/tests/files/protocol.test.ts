@@ -3,6 +3,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import type { KeyCredential, SasCredential } from "../../src/protocol/credentials";
 import { readDirectoryPage } from "../../src/protocol/files/directories";
 import { readHandles } from "../../src/protocol/files/handles";
+import { deleteFile } from "../../src/protocol/files/nodes";
 import { endsWithDot, filePath, namesOf, type PathPlace } from "../../src/protocol/files/place";
 import { missingFileRight, shareReach } from "../../src/protocol/files/rights";
 import { fileSasStringToSign, makeFileSas } from "../../src/protocol/files/sas";
@@ -89,6 +90,15 @@ describe("paths", () => {
     expect(namesOf("/a\\b//c d/")).toEqual(["a", "b", "c d"]);
     expect(namesOf(" /")).toEqual([" "]);
     expect(namesOf("")).toEqual([]);
+  });
+});
+
+describe("tokens", () => {
+  it("say with each request that they read past the permissions of files", async () => {
+    const sent = serve(() => 201);
+    await deleteFile({ ...place("a"), credential: { kind: "bearer", token: "t" } });
+    await deleteFile(place("a"));
+    expect(sent.map((one) => one.headers.get("x-ms-file-request-intent"))).toEqual(["backup", null]);
   });
 });
 
