@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 
+import { readName, readRange } from "../../src/protocol/blob/download";
 import type { KeyCredential, SasCredential } from "../../src/protocol/credentials";
 import { readDirectoryPage } from "../../src/protocol/files/directories";
 import { readHandles } from "../../src/protocol/files/handles";
@@ -266,5 +267,17 @@ describe("what people write and read", () => {
     expect(lastByte("0", "10")).toBe("9");
     expect(lastByte("9223372036854775809", "5")).toBe("9223372036854775813");
     expect(lastByte("3", "0")).toBeNull();
+  });
+});
+
+describe("reading", () => {
+  it("refuses bytes of a file that changed meanwhile, since the service does not look at If-Match", async () => {
+    serve(() => 200);
+    await expect(readRange(place("a"), 0, 4, '"1"')).resolves.toBeInstanceOf(ArrayBuffer);
+    await expect(readRange(place("a"), 0, 4, '"2"')).rejects.toThrow("changed");
+  });
+
+  it("names a file without what lies above", () => {
+    expect(readName(place("a", "b.txt"))).toBe("b.txt");
   });
 });

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, expect
@@ -224,6 +224,24 @@ def test_a_large_file_arrives_whole(
     expect(console.page.get_by_text("uploaded")).to_be_visible()
     assert stored(served, f"/{share}/large.bin") == content
     assert sum("comp=range" in one.url for one in console.sent) == 6
+
+
+def test_a_file_too_large_for_memory_is_downloaded_by_a_link_that_reads_it_alone(
+    new_console: NewConsole, served: FilesServed, share: str
+) -> None:
+    size = 65 * MIB
+    made = {**_FILE, "x-ms-content-length": str(size)}
+    assert served.client.put(f"/{share}/zeros%20%25.bin", made).status == 201
+    console = new_console()
+    # A browser that lets no page write into a file.
+    console.page.add_init_script("delete window.showSaveFilePicker")
+    console.sign_in(address(share, "zeros%20%25.bin") + "?kind=file")
+    with console.page.expect_download() as download:
+        console.button("Download").click()
+    assert download.value.suggested_filename == "zeros %.bin"
+    query = parse_qs(urlsplit(download.value.url).query)
+    assert (query["sr"], query["sp"]) == (["f"], ["r"])
+    assert Path(download.value.path()).stat().st_size == size
 
 
 def test_dropped_files_are_uploaded_into_the_directory(
