@@ -103,8 +103,11 @@ export async function actApi<Document>(credential: Credential, act: ApiAct): Pro
   return (await answer.json()) as Document;
 }
 
-function dataUrl(credential: Credential, request: DataRequest): URL {
-  const url = new URL(`/${request.service}/${request.account}${request.path}${queryOf(request.query)}`, location.origin);
+// An account of the address may have any characters, and must not lead out of its service.
+export function dataUrl(credential: Credential, request: Pick<DataRequest, "service" | "account" | "path" | "query">): URL {
+  const path = `/${request.service}${pathOf(request.account)}${request.path}`;
+  const url = new URL(`${path}${queryOf(request.query)}`, location.origin);
+  if (url.pathname !== path) throw new Error(`browsers cannot address ${path}`);
   if (credential.kind === "sas") url.search += `${url.search ? "&" : "?"}${credential.token}`;
   return url;
 }

@@ -3,6 +3,7 @@
 
 import { askFile, filePath, type PathPlace } from "../files/place";
 import { makeFileSas } from "../files/sas";
+import { pathOf } from "../requests";
 import { signedQuery } from "./links";
 import { type Asked, askBlob, type BlobPlace, blobPath } from "./place";
 
@@ -113,11 +114,11 @@ async function linkOf(place: ReadPlace, refused: string): Promise<string> {
     if (credential.kind !== "key") throw new Error(refused);
     const token = await makeFileSas({ credential, share, path, validMs: LINK_MS, nowMs: Date.now() });
     const state = snapshot ? `sharesnapshot=${encodeURIComponent(snapshot)}&` : "";
-    return `/file/${account}${filePath(place)}?${state}${token}`;
+    return `/file${pathOf(account)}${filePath(place)}?${state}${token}`;
   }
   const signed = await signedQuery(place, ["r"], LINK_MS);
   if (typeof signed === "string") throw new Error(refused);
-  return `/blob/${place.account}${blobPath(place)}?${signed.query}`;
+  return `/blob${pathOf(place.account)}${blobPath(place)}?${signed.query}`;
 }
 
 function follow(url: string, name: string): void {
