@@ -16,6 +16,8 @@ import "./styles/files.css";
 import "./styles/queues.css";
 import "./styles/tables.css";
 
+// A SAS stands in the addresses of requests, and the browser would list these after the sign-out.
+performance.setResourceTimingBufferSize(0);
 startTheme();
 startRouter();
 const root = document.getElementById("console");

@@ -16,7 +16,7 @@ import { OneRequest } from "./one_request";
 import { tailOf } from "./tail";
 
 const FILTER_PAUSE_MS = 250;
-const SECRET = /sig|%73|eyJ/i;
+const SECRET = /(s|%73|%53)(i|%69|%49)(g|%67|%47)|eyJ/i;
 const words = texts.requests;
 
 export function Requests(): JSX.Element {
