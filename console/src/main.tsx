@@ -3,6 +3,7 @@
 import { render } from "preact";
 
 import { App } from "./app";
+import { startFocus } from "./state/focus";
 import { startRouter } from "./state/router";
 import { startTheme } from "./state/theme";
 import "./styles/tokens.css";
@@ -20,5 +21,6 @@ import "./styles/tables.css";
 performance.setResourceTimingBufferSize(0);
 startTheme();
 startRouter();
+startFocus();
 const root = document.getElementById("console");
 if (root) render(<App />, root);
