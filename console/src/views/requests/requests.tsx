@@ -31,7 +31,8 @@ export function Requests(): JSX.Element {
     if (typed.value === filter) return undefined;
     const timer = setTimeout(() => {
       secret.value = SECRET.test(typed.value) ? typed.value : null;
-      navigate(addressWith(typed.value, number), true);
+      // What was opened while one typed stays open.
+      navigate(addressWith(typed.value, address.value.names[0]), true);
     }, FILTER_PAUSE_MS);
     return () => { clearTimeout(timer); };
   }, [typed.value]);

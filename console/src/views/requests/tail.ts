@@ -24,6 +24,8 @@ export interface Tail {
 const KEPT_ROWS = 10_000;
 const WAIT_S = 20;
 const LIMIT = 500;
+/** Where much is asked of the server, nobody reads faster, and each look costs it something. */
+const PAUSE_MS = 500;
 
 export function tailOf(filter: string): Tail {
   const rows = signal<readonly RequestRow[]>([]);
@@ -32,17 +34,24 @@ export function tailOf(filter: string): Tail {
   const lost = signal(0);
   const error = signal<unknown>(null);
   const isRead = signal(false);
+  // After a full answer there may be much more: the next one begins with the newest.
+  let isBehind = false;
   const ask = async (end: AbortSignal): Promise<void> => {
-    const query = { after: newest.value, wait_s: isRead.value ? WAIT_S : 0, limit: LIMIT, filter: filter || undefined, ...accountQuery() };
+    const seen = newest.value;
+    const isWaiting = isRead.value && !isBehind;
+    const query = { after: isBehind ? 0 : seen, wait_s: isWaiting ? WAIT_S : 0, limit: LIMIT, filter: filter || undefined, ...accountQuery() };
     const answer = await askApi<RequestsPage>(currentSession().credential, "requests", query, end);
-    if (isRead.value) lost.value += Math.max(0, answer.oldest_kept - newest.value - 1);
-    if (answer.requests.length) {
-      rows.value = [...rows.value, ...answer.requests].slice(-KEPT_ROWS);
-      added.value += answer.requests.length;
+    const fresh = answer.requests.filter((one) => one.number > seen || answer.newest < seen);
+    const first = isBehind ? (fresh[0]?.number ?? 0) : answer.oldest_kept;
+    if (isRead.value) lost.value += Math.max(0, first - seen - 1);
+    if (fresh.length) {
+      rows.value = [...rows.value, ...fresh].slice(-KEPT_ROWS);
+      added.value += fresh.length;
     }
+    isBehind = isRead.value && answer.requests.length === LIMIT && fresh.length === LIMIT;
     newest.value = answer.newest;
     error.value = null;
     isRead.value = true;
   };
-  return { rows, added, newest, lost, error, isRead, run: () => repeat(ask, 0, (problem) => { error.value = problem; }) };
+  return { rows, added, newest, lost, error, isRead, run: () => repeat(ask, PAUSE_MS, (problem) => { error.value = problem; }) };
 }
