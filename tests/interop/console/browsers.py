@@ -19,8 +19,15 @@ from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_pl
 
 CONSOLE_SOURCES = Path(__file__).resolve().parents[3] / "console"
 _AXE = CONSOLE_SOURCES / "node_modules" / "axe-core" / "axe.min.js"
+# A name whose owner lets it point at this machine, as in an attack by DNS rebinding.
+REBOUND = "rebound.test"
 # What is no loopback address has no address at all.
-_FLAGS = ("--host-resolver-rules=MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , EXCLUDE localhost",)
+_FLAGS = (
+    f"--host-resolver-rules=MAP {REBOUND} 127.0.0.1 , MAP * ~NOTFOUND , EXCLUDE 127.0.0.1 , "
+    "EXCLUDE localhost",
+    # The server must refuse other pages by itself, not only where a browser guards loopback.
+    "--disable-features=LocalNetworkAccessChecks",
+)
 _NO_SANDBOX = ("--no-sandbox",) if os.geteuid() == 0 else ()
 _WATCH = """
 window.violations = [];

@@ -8,9 +8,9 @@ from playwright.sync_api import expect
 from tests.conformance.client import PUT_BLOB
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import NewConsole, Served
+from tests.interop.console.keys import press_until
 
 _PHONE = {"width": 360, "height": 740}
-_TABS_MAX = 80
 
 
 @pytest.fixture(autouse=True)
@@ -18,18 +18,6 @@ def _some_requests(served: Served) -> None:
     served.client.put("/everyone?restype=container")
     served.client.put("/everyone/b", PUT_BLOB, b"text")
     served.client.get("/everyone/missing")
-
-
-def press_until(console: Console, name: str, key: str = "Tab") -> None:
-    """Move the focus by a key until it is on what is named so."""
-    for _ in range(_TABS_MAX):
-        console.page.keyboard.press(key)
-        found = console.page.evaluate(
-            "(document.activeElement.ariaLabel || document.activeElement.textContent).trim()"
-        )
-        if found == name:
-            return
-    raise AssertionError(f"the key {key} never comes to {name!r}")
 
 
 def test_everything_is_done_with_the_keyboard(console: Console) -> None:
