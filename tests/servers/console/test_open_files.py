@@ -19,6 +19,7 @@ from strongroom.servers.console.marks import OWN, Mark, inner, marks, shown
 from strongroom.servers.console.open_files import document_of
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.handles.model import RequestedDurability
 from strongroom.services.file.handles.presenting import present_opens
 from tests.auth import tokens
 from tests.servers.console.served import API, BANK, SHOP, VERSION, Answer, ServedConsole, serving
@@ -108,6 +109,22 @@ def test_a_request_of_rest_under_way_is_shown_without_a_handle() -> None:
         assert found.table.entries == ()
         assert [(one.protocol, one.id) for one in shown_opens if not one.id] == [("REST", "")]
         assert [one.protocol for one in (await read(on, "f")).opens] == ["SMB 3.1.1"]
+
+    given.run(scenario)
+
+
+def test_a_durable_handle_is_shown_while_it_waits_for_its_client() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f", wanted="RWH", durable=RequestedDurability(b"1" * 16))
+        (before,) = (await read(on, "f")).opens
+        assert (before.caching_kind, before.is_durable) == ("oplock", True)
+        assert not before.is_disconnected
+        await ann.leave()
+        (after,) = (await read(on, "f")).opens
+        assert (after.id, after.protocol, after.user) == (str(handle.id), "SMB", given.ACCOUNT)
+        assert after.is_disconnected
 
     given.run(scenario)
 
