@@ -135,6 +135,11 @@ async function signedHeaders(
   return headers.set("authorization", value);
 }
 
+/** Whether a request changes nothing: only then is there an answer that a cache could keep. */
+function isReading(method: string): boolean {
+  return method === "GET" || method === "HEAD";
+}
+
 interface Sent {
   readonly method: string;
   readonly headers: ReadonlyMap<string, string>;
@@ -150,7 +155,8 @@ async function fetched(url: URL, sent: Sent): Promise<Response> {
       headers: [...sent.headers].map(([name, value]): [string, string] => [name, value]),
       body: sent.body ?? null,
       signal: sent.signal,
-      cache: "no-store",
+      // With "no-store" browsers add Cache-Control, which a write would store as the blob's own.
+      cache: isReading(sent.method) ? "no-store" : "default",
       credentials: "omit",
       redirect: "error",
       referrerPolicy: "no-referrer",
