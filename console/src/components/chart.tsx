@@ -9,6 +9,7 @@ import "uplot/dist/uPlot.min.css";
 import { theme } from "../state/theme";
 import { clockTime } from "../state/times";
 import { texts } from "../texts";
+import { lonely } from "./chart_points";
 
 export interface Series {
   readonly label: string;
@@ -120,7 +121,13 @@ function options(
     ],
     series: [
       {},
-      ...series.map((one) => ({ stroke: color(one.color), width: 1.5, points: { show: false }, spanGaps: false })),
+      ...series.map((one) => ({
+        stroke: color(one.color),
+        width: 1.5,
+        spanGaps: false,
+        // A value between two gaps has no line.
+        points: { show: false, size: 4, fill: color(one.color), filter: (made: uPlot, at: number) => lonely(made.data[at] ?? []) },
+      })),
     ],
     hooks: { setCursor: [(made) => { point(made.cursor.idx ?? null); }] },
   };

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import expect
+from playwright.sync_api import Route, expect
 
 from tests.conformance.client import PUT_BLOB
 from tests.interop.console.browsers import Console
@@ -78,3 +78,30 @@ def test_it_is_gone_when_the_server_does_not_answer_and_says_so(console: Console
     expect(console.page.get_by_role("table", name="Services")).to_be_visible()
     console.page.unroute("**/console/v1/overview")
     expect(console.page.get_by_role("alert").filter(has_text="does not answer")).to_be_hidden()
+
+
+# Counts the pixels of a chart that have a colour: its axes are grey.
+_COLOURED = """(canvas) => {
+  const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const [red, green, blue, alpha] = data.slice(at, at + 4);
+    if (alpha > 128 && Math.max(red, green, blue) - Math.min(red, green, blue) > 60) count += 1;
+  }
+  return count;
+}"""
+
+
+def test_a_value_between_two_gaps_is_drawn(console: Console) -> None:
+    def with_one_value(route: Route) -> None:
+        found = route.fetch()
+        hour = found.json()
+        hour["requests_per_s"] = [0.0] * 9
+        hour["latency_p50_s"] = hour["latency_p99_s"] = [None] * 4 + [0.5] + [None] * 4
+        route.fulfill(response=found, json=hour)
+
+    console.page.route("**/console/v1/history", with_one_value)
+    console.sign_in()
+    chart = console.page.get_by_role("figure").filter(has_text="Latency")
+    expect(chart).to_contain_text("500 ms")
+    assert chart.locator("canvas").evaluate(_COLOURED) > 0
