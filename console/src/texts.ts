@@ -228,6 +228,8 @@ export const texts = {
     lost: (count: string) => `${count} requests passed by that are not shown.`,
     emptyTitle: "No request yet.",
     empty: "Requests of clients appear here as they come. The overview has a connection string and examples to begin with.",
+    emptyPausedTitle: "Paused before any request was read.",
+    emptyPaused: "Press Resume to read them.",
     emptyFilterTitle: "No request matches the filter.",
     emptyFilter: "Requests that match appear here as they come.",
     columns: {

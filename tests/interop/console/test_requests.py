@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import Locator, Route, expect
 
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.interop.console.browsers import Console
@@ -63,6 +63,21 @@ def test_a_paused_tail_stands_still_and_goes_on(console: Console, served: Served
     expect(row(console, "/paused/while")).to_have_count(0)
     console.button("Resume").click()
     expect(row(console, "/paused/while")).to_be_visible()
+
+
+def test_a_tail_that_is_paused_before_its_first_rows_says_so(
+    console: Console, served: Served
+) -> None:
+    served.client.put("/paused-early?restype=container")
+    held: list[Route] = []
+    console.page.route("**/console/v1/requests?*", lambda route: held.append(route))
+    console.sign_in("/requests")
+    console.button("Pause").click()
+    expect(console.page.get_by_text("Paused before any request was read.")).to_be_visible()
+    expect(console.page.get_by_role("table")).to_have_count(0)
+    console.page.unroute_all()
+    console.button("Resume").click()
+    expect(row(console, "/paused-early").first).to_be_visible()
 
 
 def test_a_refused_request_is_explained(console: Console, served: Served) -> None:

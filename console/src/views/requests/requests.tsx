@@ -37,6 +37,7 @@ export function Requests(): JSX.Element {
     return () => { clearTimeout(timer); };
   }, [typed.value]);
   const rows = tail.rows.value;
+  const isReading = !tail.isRead.value && !isPaused.value;
   return (
     <div class="requests">
       <ViewHead title={words.title} lead={words.lead} />
@@ -47,7 +48,7 @@ export function Requests(): JSX.Element {
       </div>
       <Problem error={tail.error.value} />
       <div class={number ? "beside" : "beside closed"}>
-        {rows.length > 0 || !tail.isRead.value ? (
+        {rows.length > 0 || isReading ? (
           <Table
             label={words.table}
             columns={COLUMNS}
@@ -60,7 +61,7 @@ export function Requests(): JSX.Element {
             added={tail.added.value}
           />
         ) : (
-          <Empty title={filter ? words.emptyFilterTitle : words.emptyTitle}>{filter ? words.emptyFilter : words.empty}</Empty>
+          <Nothing isUnread={!tail.isRead.value} hasFilter={filter !== ""} />
         )}
         {number && <OneRequest key={number} number={number} closed={addressWith(filter)} />}
       </div>
@@ -87,6 +88,13 @@ const COLUMNS: readonly Column<RequestRow>[] = [
   { key: "who", header: words.columns.who, class: "minor who-cell", cell: (row) => row.who },
   { key: "duration", header: words.columns.duration, class: "number minor", cell: (row) => row.duration_ms.toFixed(1) },
 ];
+
+/** Why there are no rows, and what to do. `isUnread`: it was paused before the server answered. */
+function Nothing({ isUnread, hasFilter }: { readonly isUnread: boolean; readonly hasFilter: boolean }): JSX.Element {
+  if (isUnread) return <Empty title={words.emptyPausedTitle}>{words.emptyPaused}</Empty>;
+  if (hasFilter) return <Empty title={words.emptyFilterTitle}>{words.emptyFilter}</Empty>;
+  return <Empty title={words.emptyTitle}>{words.empty}</Empty>;
+}
 
 function State({ isPaused, shown, newest, lost }: { readonly isPaused: boolean; readonly shown: number; readonly newest: number; readonly lost: number }): JSX.Element {
   return (
