@@ -290,13 +290,13 @@ export interface ShownBarrier {
 
 export interface ShownGate {
   readonly name: string; // readable
+  readonly waiting: readonly ShownWaiter[]; // readable
+  readonly waiting_count: number; // readable
   readonly generation: number; // readable
   readonly is_open: boolean; // readable
   readonly payload: string; // readable
   readonly who: string; // readable
   readonly since: string; // readable
-  readonly waiting: readonly ShownWaiter[]; // readable
-  readonly waiting_count: number; // readable
   readonly state: string; // readable
 }
 
@@ -307,11 +307,11 @@ export interface ShownGroup {
 }
 
 export interface ShownHold {
-  readonly kind: "lock" | "election" | "semaphore" | "rwlock"; // readable
   readonly name: string; // readable
-  readonly holders: readonly ShownHolder[]; // readable
   readonly waiting: readonly ShownWaiter[]; // readable
   readonly waiting_count: number; // readable
+  readonly kind: "lock" | "election" | "semaphore" | "rwlock"; // readable
+  readonly holders: readonly ShownHolder[]; // readable
   readonly fence: string; // readable
   readonly limit: number; // readable
   readonly value: string; // readable
@@ -322,10 +322,10 @@ export interface ShownHold {
 export interface ShownHolder {
   readonly who: string; // readable
   readonly since: string; // readable
-  readonly role: string; // readable
-  readonly fence: string; // readable
   readonly ttl_s: number; // readable
   readonly left_s: number; // readable
+  readonly role: string; // readable
+  readonly fence: string; // readable
   readonly writes: number; // readable
 }
 
@@ -345,9 +345,9 @@ export interface ShownLock {
 export interface ShownMember {
   readonly who: string; // readable
   readonly since: string; // readable
-  readonly data: string; // readable
   readonly ttl_s: number; // readable
   readonly left_s: number; // readable
+  readonly data: string; // readable
 }
 
 export interface ShownOpen {

@@ -105,8 +105,13 @@ def barrier_of(view: BarrierView) -> ShownBarrier:
 
 def member_of(view: MemberView) -> ShownMember:
     """Return a member."""
-    who, since = shown(view.who), shown(view.since)
-    return ShownMember(who, since, json_text(view.data), view.ttl_s, view.left_s)
+    return ShownMember(
+        who=shown(view.who),
+        since=shown(view.since),
+        ttl_s=view.ttl_s,
+        left_s=view.left_s,
+        data=json_text(view.data),
+    )
 
 
 def _holder(slot: SlotView) -> ShownHolder:

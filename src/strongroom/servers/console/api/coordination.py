@@ -19,53 +19,66 @@ JSON_CHARS_MAX: Final = 4096
 Kind = Literal["lock", "election", "semaphore", "rwlock"]
 
 
-class ShownWaiter(msgspec.Struct, frozen=True):
+class ShownParticipant(msgspec.Struct, frozen=True):
+    """Who it is, by its label, and since when."""
+
+    who: Annotated[str, READABLE]
+    since: Annotated[str, READABLE]
+
+
+class ShownTerm(ShownParticipant, frozen=True):
+    """A participant that must renew. `left_s` is how long its term lasts at most from now on."""
+
+    ttl_s: Annotated[float, READABLE]
+    left_s: Annotated[float, READABLE]
+
+
+class ShownWaiter(ShownParticipant, frozen=True):
     """One participant that waits, in the order of the list.
 
     `since` is when the server saw it first, by the server's clock; "" if only the record names it.
     `is_queued`: its place is kept in the record, so that it is served in this order.
     """
 
-    who: Annotated[str, READABLE]
-    since: Annotated[str, READABLE]
     is_queued: Annotated[bool, READABLE]
 
 
-class ShownHolder(msgspec.Struct, frozen=True):
+class ShownHolder(ShownTerm, frozen=True):
     """One participant that holds something, or has arrived at a barrier.
 
-    `left_s` is how long it holds at most from now on, unless it renews. `writes` counts its
-    renewals from 1. `role` is in the recipe's own words, like `hold`, `read` or `write`.
+    `writes` counts its renewals from 1. `role` is in the recipe's own words, like `hold`, `read` or
+    `write`.
     """
 
-    who: Annotated[str, READABLE]
-    since: Annotated[str, READABLE]
     role: Annotated[str, READABLE]
     fence: Annotated[str, READABLE]
-    ttl_s: Annotated[float, READABLE]
-    left_s: Annotated[float, READABLE]
     writes: Annotated[int, READABLE]
 
 
-class ShownGate(msgspec.Struct, frozen=True):
+class Awaited(msgspec.Struct, frozen=True):
+    """What participants wait for; `waiting` has the first of them."""
+
+    name: Annotated[str, READABLE]
+    waiting: Annotated[tuple[ShownWaiter, ...], READABLE]
+    waiting_count: Annotated[int, READABLE]
+
+
+class ShownGate(Awaited, frozen=True):
     """A gate. `state` is for If-Match of `open` and `rearm`. `who`, `since`: its last change.
 
     `payload` is JSON text; "" while it is closed. A gate that somebody waits at is listed even if
     nobody has opened it yet.
     """
 
-    name: Annotated[str, READABLE]
     generation: Annotated[int, READABLE]
     is_open: Annotated[bool, READABLE]
     payload: Annotated[str, READABLE]
     who: Annotated[str, READABLE]
     since: Annotated[str, READABLE]
-    waiting: Annotated[tuple[ShownWaiter, ...], READABLE]
-    waiting_count: Annotated[int, READABLE]
     state: Annotated[str, READABLE]
 
 
-class ShownHold(msgspec.Struct, frozen=True):
+class ShownHold(Awaited, frozen=True):
     """A lock, an election, a semaphore or a read-write lock.
 
     `fence` is the highest that was given. `limit` is the number of permits, 0 where there is no
@@ -74,10 +87,7 @@ class ShownHold(msgspec.Struct, frozen=True):
     """
 
     kind: Annotated[Kind, READABLE]
-    name: Annotated[str, READABLE]
     holders: Annotated[tuple[ShownHolder, ...], READABLE]
-    waiting: Annotated[tuple[ShownWaiter, ...], READABLE]
-    waiting_count: Annotated[int, READABLE]
     fence: Annotated[str, READABLE]
     limit: Annotated[int, READABLE]
     value: Annotated[str, READABLE]
@@ -94,14 +104,10 @@ class ShownBarrier(msgspec.Struct, frozen=True):
     arrived: Annotated[tuple[ShownHolder, ...], READABLE]
 
 
-class ShownMember(msgspec.Struct, frozen=True):
+class ShownMember(ShownTerm, frozen=True):
     """A member of a group. `data` is JSON text."""
 
-    who: Annotated[str, READABLE]
-    since: Annotated[str, READABLE]
     data: Annotated[str, READABLE]
-    ttl_s: Annotated[float, READABLE]
-    left_s: Annotated[float, READABLE]
 
 
 class ShownGroup(msgspec.Struct, frozen=True):
