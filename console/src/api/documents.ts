@@ -110,6 +110,11 @@ export interface JobFigures {
   readonly done: number; // server
 }
 
+export interface LeaseTime {
+  readonly state: string; // readable
+  readonly left_s: number | null; // readable
+}
+
 export interface LoggedError {
   readonly time: string; // server
   readonly level: string; // server

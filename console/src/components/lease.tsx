@@ -1,5 +1,5 @@
-// The lease of a blob or container, of a file or share: its state, the time that is left where this
-// page holds it, and what can be done. The state is read again each second and a half, so that what others do is seen.
+// The lease of a blob or container, of a file or share: its state, the time that is left, and what
+// can be done. The state is read again each second and a half, so that what others do is seen.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
@@ -7,9 +7,9 @@ import { useEffect, useRef } from "preact/hooks";
 
 import { Field } from "./controls";
 import { FormDialog } from "./dialog";
-import { acquireLease, breakLease, canEnd, forgetLease, type HeldLease, heldLease, leasedName, type LeasePlace, releaseLease, renewLease } from "../protocol/blob/leases";
+import { Countdown, TimeOfOthers } from "./lease_time";
+import { acquireLease, breakLease, canEnd, forgetLease, heldLease, leasedName, type LeasePlace, releaseLease, renewLease } from "../protocol/blob/leases";
 import { ServiceError } from "../protocol/errors";
-import { countText } from "../state/times";
 import { complain, say } from "../state/toasts";
 import { texts } from "../texts";
 import { RightButton } from "./rights";
@@ -93,7 +93,7 @@ function Release({ place, onClose, changed }: DialogOf): JSX.Element {
   );
 }
 
-/** The state in words, with the countdown of a lease that this page holds. */
+/** The state in words, with the time that is left. */
 export function LeaseState({ place, state, duration }: { readonly place: LeasePlace; readonly state: string; readonly duration: string }): JSX.Element {
   const held = heldLease(place);
   const isLeased = state === "leased";
@@ -106,21 +106,12 @@ export function LeaseState({ place, state, duration }: { readonly place: LeasePl
   return (
     <span class="lease-state">
       <LeaseText state={state} />
-      {isLeased && held && <><span class="muted">{words.leaseHere}</span><Countdown lease={held} /></>}
-      {isLeased && !held && <span class="muted">{duration === "infinite" ? words.leaseInfinite : words.leaseElsewhere}</span>}
+      {isLeased && held && <><span class="muted">{words.leaseHere}</span><Countdown endsMs={held.endsMs} /></>}
+      {isLeased && !held && <span class="muted">{words.leaseElsewhere}</span>}
+      {isLeased && !held && duration === "infinite" && <Countdown endsMs={null} />}
+      {"container" in place && ((isLeased && !held && duration !== "infinite") || state === "breaking") && <TimeOfOthers key={state} place={place} />}
     </span>
   );
-}
-
-function Countdown({ lease }: { readonly lease: HeldLease }): JSX.Element {
-  const now = useSignal(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => { now.value = Date.now(); }, 250);
-    return () => { clearInterval(timer); };
-  }, []);
-  if (lease.endsMs === null) return <span>{words.leaseInfinite}</span>;
-  const left = Math.max(0, Math.ceil((lease.endsMs - now.value) / 1000));
-  return <span class="countdown" role="timer">{words.leaseLeft(words.seconds(countText(left)))}</span>;
 }
 
 /** The state by itself, for lists. */

@@ -19,6 +19,7 @@ from strongroom.servers.console.access.answers import AccessAnswers, IdentityFil
 from strongroom.servers.console.access.sas_text import Addresses
 from strongroom.servers.console.api.endpoints import Answer, ApiRequest, ReadApi, answer_who
 from strongroom.servers.console.api.figures import Figures, ServerState
+from strongroom.servers.console.api.leases import LeaseTimes
 from strongroom.servers.console.api.parts import RequestsPart
 from strongroom.servers.console.api.table import NUMBER
 from strongroom.servers.console.listener import NAME, console_server
@@ -133,7 +134,7 @@ class Console:
         self.api = ReadApi(
             viewers,
             {
-                **_answers(session, figures),
+                **_answers(session, figures, LeaseTimes(context)),
                 **_requests_answers(requests),
                 **_access_answers(server, contexts, viewers),
                 **_sign_in_answers(options.sign_in, origin),
@@ -174,7 +175,7 @@ def _gauges(server: ServerFacts, shared: Shared, wall_ticks: Callable[[], int]) 
     )
 
 
-def _answers(session: SessionFacts, figures: Figures) -> dict[str, Answer]:
+def _answers(session: SessionFacts, figures: Figures, leases: LeaseTimes) -> dict[str, Answer]:
     async def answer_session(asked: ApiRequest) -> msgspec.Struct:
         return session.document()
 
@@ -189,6 +190,7 @@ def _answers(session: SessionFacts, figures: Figures) -> dict[str, Answer]:
         "who": answer_who,
         "overview": answer_overview,
         "history": answer_history,
+        "leases": leases.answer,
     }
 
 

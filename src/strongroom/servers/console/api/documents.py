@@ -327,6 +327,19 @@ class RequestInFull(msgspec.Struct, frozen=True, kw_only=True):
     replay: Annotated[Replay | None, READABLE]
 
 
+class LeaseTime(msgspec.Struct, frozen=True, kw_only=True):
+    """`GET leases`: the lease of a blob or container.
+
+    Attributes:
+        state: in Azure's words, as x-ms-lease-state.
+        left_s: how long it is leased or breaking at most from now on, unless it is renewed; None =
+            it is neither, or has no end.
+    """
+
+    state: Annotated[str, READABLE]
+    left_s: Annotated[float | None, READABLE]
+
+
 class ProblemDetail(msgspec.Struct, frozen=True, kw_only=True):
     """What is wrong, and what to do.
 
@@ -353,6 +366,7 @@ DOCUMENTS: Final[tuple[type[msgspec.Struct], ...]] = (
     SampledHour,
     RequestsPage,
     RequestInFull,
+    LeaseTime,
     ExchangedToken,
     Problem,
 )

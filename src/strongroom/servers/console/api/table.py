@@ -15,6 +15,7 @@ import msgspec
 from strongroom.servers.console.api.access import AccessOverview, ExplainedSas
 from strongroom.servers.console.api.documents import (
     ExchangedToken,
+    LeaseTime,
     Overview,
     RequestInFull,
     RequestsPage,
@@ -74,6 +75,7 @@ TABLE: Final = (
     Row("GET", "access", AccessOverview, EndpointNeeds.SIGN_IN, ("account",)),
     Row("POST", "access/explain", ExplainedSas, EndpointNeeds.SIGN_IN, ("account",)),
     Row("GET", "files/opens", OpenFile, EndpointNeeds.FIGURES, ("account", "share", "path")),
+    Row("GET", "leases", LeaseTime, EndpointNeeds.SIGN_IN, ("account", "container", "blob")),
     Row("POST", "tokens", ExchangedToken, EndpointNeeds.ANYONE),
 )
 """Every endpoint of version 1. Without an issuer and a client id, `tokens` is not there."""
