@@ -11,12 +11,14 @@ page is built (console/vite.config.js). Python alone compares hashes; Node is ne
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tidy.sources import ROOT
@@ -79,11 +81,33 @@ def differences(console: Path = CONSOLE, built: Path = BUILT) -> list[str]:
     ]
 
 
-def shipped() -> list[tuple[str, str, str]]:
-    """Return name, version and licence of each package whose code is in the built scripts."""
+@dataclass(frozen=True, slots=True)
+class ShippedPackage:
+    """A package whose code is in the built scripts, as the lock file has it.
+
+    Attributes:
+        needs: the names of packages that it needs itself.
+        sha512: of the package's archive, in hexadecimal digits.
+    """
+
+    name: str
+    version: str
+    licence: str
+    needs: tuple[str, ...]
+    sha512: str
+
+
+def shipped() -> list[ShippedPackage]:
+    """Return the packages whose code is in the built scripts, in the order of their names."""
     packages = json.loads(LOCK.read_text(encoding="utf-8"))["packages"]
     return [
-        (path.removeprefix("node_modules/"), package["version"], package["license"])
+        ShippedPackage(
+            path.removeprefix("node_modules/"),
+            package["version"],
+            package["license"],
+            (*package.get("dependencies", ()), *package.get("peerDependencies", ())),
+            base64.b64decode(package["integrity"].removeprefix("sha512-")).hex(),
+        )
         for path, package in sorted(packages.items())
         if path and not package.get("dev")
     ]
@@ -93,7 +117,7 @@ def build(built: Path) -> None:
     """Build the page into `built`. Raises: CalledProcessError, FileNotFoundError without Node."""
     _run("node_modules/.bin/vite", "build", "--logLevel", "warn", "--outDir", str(built))
     parts = [
-        f"{name} {version} ({licence})\n\n{_licence(name)}" for name, version, licence in shipped()
+        f"{one.name} {one.version} ({one.licence})\n\n{_licence(one.name)}" for one in shipped()
     ]
     (built / LICENCES).write_text("\n\n".join(parts), encoding="utf-8")
 

@@ -5,8 +5,9 @@ Lives here: the generation of the file. Must not live here: the list of dependen
 
     python -m tests.tidy.sbom     writes the file anew
 
-The wheel contains nothing of others, so the components are what it needs: each dependency, and
-what that one needs, on Linux. A component's version is the one that the release is tested with.
+The wheel contains nothing of others but the JavaScript of the console's page. So the components are
+these packages, as console/package-lock.json locks them, and what the wheel needs: each dependency,
+and what that one needs, on Linux. A component's version is the one that the release is tested with.
 What only an extra needs has the scope "optional".
 """
 
@@ -14,7 +15,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -22,7 +23,8 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from strongroom import __version__
-from tests.tidy import dependencies
+from tests.tidy import console_build, dependencies
+from tests.tidy.console_build import ShippedPackage
 from tests.tidy.sources import ROOT
 
 FILE = ROOT / "distributions" / "strongroom.cdx.json"
@@ -54,6 +56,7 @@ def document() -> dict[str, Any]:
         canonicalize_name(one.name): str(one.specifier) for one in with_extras
     }
     needs = {**wished, **needed}
+    shipped = console_build.shipped()
     return {
         "$schema": "http://cyclonedx.org/schema/bom-1.6.schema.json",
         "bomFormat": "CycloneDX",
@@ -64,15 +67,19 @@ def document() -> dict[str, Any]:
             "lifecycles": [{"phase": "build"}],
         },
         "components": [
-            _component(name, versions[name], name in needed, ranges.get(name))
-            for name in sorted(needs)
+            *(
+                _component(name, versions[name], name in needed, ranges.get(name))
+                for name in sorted(needs)
+            ),
+            *map(_script, shipped),
         ],
         "dependencies": [
-            _edges(_reference(NAME, __version__), ranges, versions),
+            _of_itself(ranges, versions, shipped),
             *(
                 _edges(_reference(name, versions[name]), needs[name], versions)
                 for name in sorted(needs)
             ),
+            *(_within(one, shipped) for one in shipped),
         ],
     }
 
@@ -113,6 +120,21 @@ def _component(name: str, version: str, is_required: bool, wanted: str | None) -
     return component
 
 
+def _script(package: ShippedPackage) -> dict[str, Any]:
+    """Return a package whose JavaScript is in the built page."""
+    reference = _script_reference(package)
+    return {
+        "type": "library",
+        "bom-ref": reference,
+        "name": package.name,
+        "version": package.version,
+        "scope": "required",
+        "hashes": [{"alg": "SHA-512", "content": package.sha512}],
+        "licenses": [{"expression": package.licence}],
+        "purl": reference,
+    }
+
+
 def _licenses(name: str) -> list[dict[str, Any]]:
     fields = metadata.metadata(name)
     for expression in fields.get_all("License-Expression") or []:
@@ -128,12 +150,29 @@ def _licenses(name: str) -> list[dict[str, Any]]:
     return [{"license": {"name": one}} for one in sorted(classified)]
 
 
+def _of_itself(
+    needed: Iterable[str], versions: Mapping[str, str], shipped: Sequence[ShippedPackage]
+) -> dict[str, Any]:
+    edges = _edges(_reference(NAME, __version__), needed, versions)
+    scripts = [_script_reference(one) for one in shipped]
+    return {**edges, "dependsOn": sorted([*edges["dependsOn"], *scripts])}
+
+
+def _within(package: ShippedPackage, shipped: Sequence[ShippedPackage]) -> dict[str, Any]:
+    needed = [_script_reference(one) for one in shipped if one.name in package.needs]
+    return {"ref": _script_reference(package), "dependsOn": sorted(needed)}
+
+
 def _edges(reference: str, needed: Iterable[str], versions: Mapping[str, str]) -> dict[str, Any]:
     return {"ref": reference, "dependsOn": sorted(_reference(one, versions[one]) for one in needed)}
 
 
 def _reference(name: str, version: str) -> str:
     return f"pkg:pypi/{name}@{version}"
+
+
+def _script_reference(package: ShippedPackage) -> str:
+    return f"pkg:npm/{package.name.replace('@', '%40')}@{package.version}"
 
 
 def _closure(requirements: Iterable[Requirement]) -> Needs:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from packaging.requirements import Requirement
 
-from tests.tidy import dependencies, sbom
+from tests.tidy import console_build, dependencies, sbom
 from tests.tidy.sources import ROOT
 
 _PYPROJECT = """
@@ -78,7 +80,37 @@ def test_names_are_compared_in_their_canonical_form() -> None:
 
 def test_what_it_needs_is_pinned() -> None:
     pins = sbom.pinned((ROOT / "constraints.txt").read_text(encoding="utf-8"))
-    needed = {one["name"]: one["version"] for one in sbom.document()["components"]}
+    needed = {
+        one["name"]: one["version"]
+        for one in sbom.document()["components"]
+        if one["purl"].startswith("pkg:pypi/")
+    }
     assert needed.items() <= pins.items()
     # What cryptography needs, as an example of the second level.
     assert "cffi" in needed
+
+
+def test_the_scripts_that_the_wheel_ships_have_versions_and_licences() -> None:
+    document = sbom.document()
+    found = {
+        one["name"]: one for one in document["components"] if one["purl"].startswith("pkg:npm/")
+    }
+    assert {"preact", "@preact/signals", "uplot"} <= found.keys()
+    assert "vite" not in found  # it builds, and is in nothing that is shipped
+    locked = json.loads(console_build.LOCK.read_text(encoding="utf-8"))["packages"]
+    notices = (console_build.BUILT / console_build.LICENCES).read_text(encoding="utf-8")
+    edges = {one["ref"]: one["dependsOn"] for one in document["dependencies"]}
+    itself = edges[document["metadata"]["component"]["bom-ref"]]
+    for name, one in found.items():
+        package = locked[f"node_modules/{name}"]
+        assert (one["version"], one["licenses"]) == (
+            package["version"],
+            [{"expression": package["license"]}],
+        )
+        assert f"{name} {one['version']} ({package['license']})" in notices
+        assert one["bom-ref"] in itself
+    signals = found["@preact/signals"]["purl"]
+    assert signals.startswith("pkg:npm/%40preact/signals@")
+    assert edges[signals] == sorted(
+        found[name]["purl"] for name in ("preact", "@preact/signals-core")
+    )
