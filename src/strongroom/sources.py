@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from strongroom.auth.accounts import Account, AccountsError, development_account
@@ -38,7 +38,6 @@ from strongroom.servers.certificates.served import (
 )
 from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.console.access.answers import IdentityFiles
-from strongroom.servers.console.oidc import IssuerUnusable, SignIn, discover
 from strongroom.servers.console.own_names import OwnNames
 from strongroom.servers.console.serving import NAME as CONSOLE
 from strongroom.servers.console.serving import ConsoleOptions, ServerFacts
@@ -49,6 +48,9 @@ from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.values import JobFacts, StoreFacts
+
+if TYPE_CHECKING:
+    from strongroom.servers.console.oidc import SignIn
 
 _log = logging.getLogger(__name__)
 Close = Callable[[], Awaitable[object]]
@@ -236,6 +238,8 @@ async def _sign_in(settings: Settings) -> SignIn | None:
         raise ConfigError(
             "--console-oidc-client needs TLS, as bearer tokens do: add --tls, or --cert and --key"
         )
+    from strongroom.servers.console.oidc import IssuerUnusable, discover  # few servers need it
+
     try:
         return await discover(issuer, client)
     except IssuerUnusable as error:

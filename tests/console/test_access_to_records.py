@@ -11,8 +11,9 @@ from strongroom.auth.claims import BearerClaim, SharedKeyClaim
 from strongroom.auth.roles import Assignment
 from strongroom.console.access import Access
 from strongroom.console.coordination_view import NotForViewer, Seen, Wanted
-from strongroom.console.other_stores import OtherStorePanel, StoreSource
+from strongroom.console.other_stores import OtherStorePanel
 from strongroom.console.record_pages import PageOf
+from strongroom.console.store_sources import StoreSource
 from strongroom.testing import InProcessServer
 from tests.console.world import ACCOUNT, World
 

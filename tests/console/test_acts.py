@@ -8,8 +8,9 @@ from urllib.parse import quote
 import pytest
 
 from strongroom.console.coordination_view import Seen
-from strongroom.console.other_stores import OtherStorePanel, StoreSource
+from strongroom.console.other_stores import OtherStorePanel
 from strongroom.console.record_pages import PageOf
+from strongroom.console.store_sources import StoreSource
 from strongroom.coordination import LockLost, connect
 from strongroom.coordination.errors import ChangedSince
 from strongroom.servers.console.api.coordination import BreakAct, Kind, ShownHold

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.console.other_stores import OtherStorePanel, StoreSource
+from strongroom.console.other_stores import OtherStorePanel
 from strongroom.console.record_pages import PageOf
+from strongroom.console.store_sources import StoreSource
 from strongroom.coordination import StoreUnavailable
 from strongroom.coordination.errors import CoordinationError
 from strongroom.testing.ports import free_port

@@ -13,7 +13,8 @@ import pytest
 from strongroom.auth.accounts import Account
 from strongroom.clock import SystemClock
 from strongroom.config import AccountSources, ConfigError, ConsoleSettings, Settings
-from strongroom.console.serving import open_coordination, store_source
+from strongroom.console.serving import open_coordination
+from strongroom.console.store_sources import store_source
 from strongroom.coordination import connect
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port

@@ -46,6 +46,7 @@ from strongroom.coordination.errors import (
 )
 from strongroom.coordination.schema.names import key_of
 from strongroom.servers.console.api.coordination import (
+    PAYLOAD_BYTES_MAX,
     BreakAct,
     Coordination,
     GateAct,
@@ -59,7 +60,6 @@ from strongroom.servers.console.viewers import Viewer
 WAIT_S_MAX: Final = 30
 READS_MAX: Final = 16
 """So many reads of one viewer are in progress or wait for a change at a time."""
-PAYLOAD_BYTES_MAX: Final = 32 * 1024
 _READ: Final = frozenset({"container", "store", "after", "limit", "change", "wait_s"})
 _ACT: Final = frozenset({"container", "store", "kind", "name"})
 _CONTAINER: Final = re.compile(r"[$a-z0-9-]{1,63}")

@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
 from strongroom.console.known_records import KnownRecords
 from strongroom.console.record_pages import PageOf, read_page
+from strongroom.console.store_sources import StoreSource
 from strongroom.coordination import Client, StoreUnavailable, connect
 from strongroom.coordination.options.url_options import shown_url
 from strongroom.servers.console.api.coordination import OtherStore, PlaceRecords
@@ -24,14 +24,6 @@ ANSWER_S: Final = 2.0
 _READ_S: Final = 1.5
 _READER: Final = "console"
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSource:
-    """A further store: its name in the console, and its URL with the credentials."""
-
-    name: str
-    url: str
 
 
 class OutOfTime(StoreUnavailable):

@@ -1,32 +1,30 @@
 """Adds the coordination view to the console of a running server.
 
-Lives here: which object gets which, and the further stores that the settings name. Must not live
-here: the console's port and its other parts (servers/console/), flags.
+Lives here: when the view is opened: when it is first asked for, or some seconds after the server's
+start. Loading the toolkit takes as long as a fifth of the whole start. Must not live here: its
+parts (opening.py), the console's port (servers/console/), flags.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
-from collections.abc import Callable
-from typing import Final
+import importlib
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from strongroom.app import App
-from strongroom.auth.request import Service
-from strongroom.clock import SystemClock
-from strongroom.config import ConfigError
-from strongroom.console.coordination_view import CoordinationView
-from strongroom.console.endpoints import CoordinationPart
-from strongroom.console.held_waits import HeldWaits
-from strongroom.console.other_stores import OtherStorePanel, StoreSource
-from strongroom.console.own_places import OwnPlaces
-from strongroom.console.own_transport import OwnTransport
-from strongroom.servers.service_listeners import contexts
+from strongroom.console.store_sources import StoreSource, store_sources
+from strongroom.servers.console.api.coordination import PAYLOAD_BYTES_MAX
+from strongroom.servers.console.api.parts import MountedRequest
+
+if TYPE_CHECKING:
+    from strongroom.console.opening import OpenView
 
 NAME: Final = "coordination"
 """The first segment of the paths of this part of the read API."""
-_LOOK_S: Final = 1.0
-_STORE: Final = re.compile(r"([A-Za-z0-9_-]{1,40})=([a-z][a-z0-9+]*://\S*)")
+_LOAD_PAUSE_S: Final = 2.0
 
 
 def open_coordination(app: App) -> Callable[[], None]:
@@ -34,42 +32,52 @@ def open_coordination(app: App) -> Callable[[], None]:
 
     Raises: ConfigError: a further store is named in a way that cannot be read.
     """
-    settings = app.settings
-    assert app.console is not None and settings.console is not None
-    loop, clock = asyncio.get_running_loop(), SystemClock()
-    sources = [store_source(text) for text in settings.console.coordination_stores]
-    if len({one.name for one in sources}) < len(sources):
-        raise ConfigError("--coordination-store: two stores have the same name")
-    panels = tuple(OtherStorePanel(one, settings.console.coordination_acts) for one in sources)
-    context = contexts(app.services, app.accounts, clock)[Service.BLOB]
-    waits = HeldWaits(app.services.waiting, context, loop.time, clock.wall_ticks)
-    places = OwnPlaces(OwnTransport(context, loop), settings.data is not None)
-    view = CoordinationView(places, waits, app.accounts, panels)
-    waiting = app.services.waiting
-    part = CoordinationPart(view, clock.wall_ticks, lambda: waiting.is_stopping)
+    flags = app.settings.console
+    assert app.console is not None and flags is not None
+    sources = store_sources(flags.coordination_stores)
+    part = _LatePart(app, sources, flags.coordination_acts)
     app.console.api.mounts[NAME] = part
-    looking = asyncio.create_task(_look_for_ever(view))
-
-    def close() -> None:
-        looking.cancel()
-        view.close()
-
-    return close
+    return part.close
 
 
-def store_source(text: str) -> StoreSource:
-    """Return the store that a text NAME=URL names. Raises: ConfigError, without the URL."""
-    found = _STORE.fullmatch(text)
-    if found is None:
-        raise ConfigError(
-            "--coordination-store needs NAME=URL, like jobs=redis://10.0.0.5:6379/0; a name has"
-            " letters, digits, hyphens and underscores"
-        )
-    return StoreSource(found[1], found[2])
+class _LatePart:
+    """Answers as the view does, and opens it before (see MountedPart)."""
 
+    body_bytes_max = PAYLOAD_BYTES_MAX
 
-async def _look_for_ever(view: CoordinationView) -> None:
-    """Look who waits every second, so that it is known since when when somebody asks."""
-    while True:
-        view.look()
-        await asyncio.sleep(_LOOK_S)
+    def __init__(self, app: App, sources: Sequence[StoreSource], may_act: bool) -> None:
+        self._app, self._sources, self._may_act = app, sources, may_act
+        self._opening: asyncio.Task[OpenView] | None = None
+        self._soon = asyncio.create_task(self._open_soon())
+
+    async def answer(self, asked: MountedRequest) -> msgspec.Struct:
+        """See MountedPart."""
+        view = await self._opened()
+        return await view.part.answer(asked)
+
+    def close(self) -> None:
+        """End the view, if it was opened."""
+        self._soon.cancel()
+        opening = self._opening
+        if opening is None or opening.cancel() or opening.cancelled():
+            return
+        if opening.exception() is None:
+            opening.result().close()
+
+    async def _open_soon(self) -> None:
+        await asyncio.sleep(_LOAD_PAUSE_S)
+        await self._opened()
+
+    async def _opened(self) -> OpenView:
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open())
+        # Whoever leaves must not end what others wait for.
+        return await asyncio.shield(self._opening)
+
+    async def _open(self) -> OpenView:
+        # On a thread: requests are answered meanwhile.
+        loop, name = asyncio.get_running_loop(), "strongroom.console.opening"
+        await loop.run_in_executor(None, importlib.import_module, name)
+        from strongroom.console.opening import OpenView  # it is loaded by now
+
+        return OpenView(self._app, self._sources, self._may_act)

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Mapping
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -24,7 +25,6 @@ from strongroom.servers.console.api.parts import RequestsPart
 from strongroom.servers.console.api.table import NUMBER
 from strongroom.servers.console.listener import NAME, console_server
 from strongroom.servers.console.log_tail import LogTail
-from strongroom.servers.console.oidc import SignIn
 from strongroom.servers.console.open_files import open_file
 from strongroom.servers.console.origin import ConsoleOrigin
 from strongroom.servers.console.pages import BuiltPage
@@ -37,7 +37,11 @@ from strongroom.servers.service_listeners import ENDPOINTS, Contexts, Shared
 from strongroom.services.core.runner import Services
 from strongroom.values import JobFacts, StoreFacts
 
+if TYPE_CHECKING:
+    from strongroom.servers.console.oidc import SignIn
+
 _log = logging.getLogger(__name__)
+
 __all__ = ["NAME", "Console", "ConsoleOptions", "ServerFacts"]
 
 

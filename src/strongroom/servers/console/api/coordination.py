@@ -15,6 +15,8 @@ import msgspec
 from strongroom.servers.console.marks import READABLE, SERVER
 
 JSON_CHARS_MAX: Final = 4096
+PAYLOAD_BYTES_MAX: Final = 32 * 1024
+"""The longest body of an act: the payload of a gate."""
 
 Kind = Literal["lock", "election", "semaphore", "rwlock"]
 

@@ -16,20 +16,15 @@ import msgspec
 from strongroom.auth.accounts import Accounts
 from strongroom.servers.console.api.documents import (
     HeaderText,
-    Replay,
     RequestInFull,
     RequestRow,
     RequestsPage,
-    Why,
 )
 from strongroom.servers.console.requests.filters import Matches
 from strongroom.servers.console.requests.heads import SentHead, read_answer, read_request
-from strongroom.servers.console.requests.kept import FullRecord, KeptRequests, ShortRecord
+from strongroom.servers.console.requests.kept import KeptRequests, ShortRecord
 from strongroom.servers.console.requests.masking import Masking, masked_text
-from strongroom.servers.console.requests.reasons import why
-from strongroom.servers.console.requests.received import request_of
-from strongroom.servers.console.requests.replay import Endpoints, replay
-from strongroom.servers.console.requests.scope import SERVICES, RequestScope
+from strongroom.servers.console.requests.scope import SERVICES, Endpoints, RequestScope
 from strongroom.slices import SliceTurns
 from strongroom.values import iso7
 
@@ -37,7 +32,6 @@ WAIT_S_MAX: Final = 30.0
 LIMIT_MAX: Final = 1000
 _LOOK_S: Final = 0.2
 _RECORDS_A_STEP: Final = 100
-_REFUSED_FROM: Final = 400
 _KEYS: Final = ("key1", "key2")
 
 
@@ -135,7 +129,11 @@ class RequestAnswers:
             return _only_short(number, record)
         head, answer = read_request(full.request_head), read_answer(full.answer_head)
         masking = Masking(head, answer)
-        reason, again = self._explained(scope, full, head, masking)
+        # Loaded when somebody first looks: no server needs these rules and texts to start.
+        from strongroom.servers.console.requests.explaining import explained
+
+        owner = self._accounts.get(record.account) if scope.owns(record.account) else None
+        reason, again = explained(full, head, masking, owner, self._endpoints())
         return RequestInFull(
             request=_row(number, record),
             is_whole=True,
@@ -145,20 +143,6 @@ class RequestAnswers:
             why=reason,
             replay=again,
         )
-
-    def _explained(
-        self, scope: RequestScope, full: FullRecord, head: SentHead, masking: Masking
-    ) -> tuple[Why | None, Replay | None]:
-        """Return why a request was refused, and how to send it again."""
-        record = full.short
-        request = request_of(head, record, tls=full.tls)
-        owner = self._accounts.get(record.account) if scope.owns(record.account) else None
-        reason = None
-        if record.status >= _REFUSED_FROM:
-            reason = why(full, request, masking, owner, is_cut=head.is_cut)
-        if not head.method:  # bytes that were no request
-            return reason, None
-        return reason, replay(request, record, masking, self._endpoints())
 
 
 def _headers(head: SentHead, masking: Masking) -> tuple[HeaderText, ...]:

@@ -27,8 +27,7 @@ from strongroom.servers.console.requests.answers import (
 from strongroom.servers.console.requests.filters import FilterProblem, parse_filter
 from strongroom.servers.console.requests.kept import KeptRequests
 from strongroom.servers.console.requests.observer import RequestTail
-from strongroom.servers.console.requests.replay import Endpoints
-from strongroom.servers.console.requests.scope import RequestScope
+from strongroom.servers.console.requests.scope import Endpoints, RequestScope
 from strongroom.servers.console.serving import ServerFacts
 from strongroom.servers.console.viewers import ACCOUNT_KEY, OPERATOR_NEEDED, Viewer
 from strongroom.servers.requests.admission import ServiceContext

@@ -11,23 +11,20 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-from strongroom.auth.request import Service
 from strongroom.errors import StorageError
 from strongroom.servers.console.api.documents import Replay
 from strongroom.servers.console.requests.kept import ShortRecord
 from strongroom.servers.console.requests.masking import HIDDEN, Masking
 from strongroom.servers.console.requests.received import url_target
-from strongroom.servers.console.requests.scope import SERVICES
+from strongroom.servers.console.requests.scope import SERVICES, Endpoints
 from strongroom.servers.console.requests.sdk_calls import CALLS, CLIENTS
 from strongroom.wire.core.http import Request
 
 KEY: Final = "<account key>"
 SIGNATURE: Final = "<signature>"
-Endpoints = Mapping[Service, str]
-"""The URL of each service on its own port, without a slash at its end: `http://127.0.0.1:10000`."""
 
 # The client makes these anew.
 _LEFT_OUT: Final = frozenset(

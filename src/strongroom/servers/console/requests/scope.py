@@ -8,6 +8,7 @@ that name none.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
@@ -17,6 +18,8 @@ from strongroom.auth.roles import Assignments, permitted_actions
 from strongroom.servers.console.requests.kept import ShortRecord
 
 SERVICES: Final = {service.letter: service for service in Service}
+Endpoints = Mapping[Service, str]
+"""The URL of each service on its own port, without a slash at its end: `http://127.0.0.1:10000`."""
 _READ: Final = {
     Service.BLOB: "blobs/read",
     Service.QUEUE: "messages/read",
