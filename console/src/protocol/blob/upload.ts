@@ -1,7 +1,7 @@
 // Uploads. A block's id carries the SHA-256 of its bytes, so blocks of two files never mix, and a
 // resumed upload skips a block only if the block's own bytes give an id that is there already.
 // Nothing shows before the commit, which is for the blob that was there at the beginning. Put Blob is
-// not used, even for small files: it stores the Cache-Control that browsers add to requests.
+// not used, even for small files: it stores the Cache-Control that browsers may add to requests.
 
 import { NoAnswer, ServiceError } from "../errors";
 import { blockList, leased } from "./blobs";
@@ -61,6 +61,7 @@ export async function blockId(bytes: Uint8Array<ArrayBuffer>): Promise<string> {
 async function putBlocks(place: BlobPlace, file: File, watch: UploadWatch): Promise<string[]> {
   const size = blockSizeFor(file.size);
   const there = file.size > size ? await blocksThere(place, watch.signal) : new Map<string, number>();
+  const before = new Set(there.keys());
   const count = Math.ceil(file.size / size);
   const ids = Array.from({ length: count }, () => "");
   const ends = new AbortController();
@@ -76,8 +77,9 @@ async function putBlocks(place: BlobPlace, file: File, watch: UploadWatch): Prom
       try {
         const bytes = new Uint8Array(await file.slice(at * size, (at + 1) * size).arrayBuffer());
         const id = await blockId(bytes);
-        if (there.get(id) === bytes.length) skipped += bytes.length;
-        else await putBlock(place, id, bytes, signal, watch.leaseId);
+        // Equal blocks of one file need not be sent again; only what was there before counts as skipped.
+        if (there.get(id) !== bytes.length) await putBlock(place, id, bytes, signal, watch.leaseId);
+        else if (before.has(id)) skipped += bytes.length;
         there.set(id, bytes.length);
         ids[at] = id;
         done += bytes.length;
