@@ -12,6 +12,7 @@ import "./styles/parts.css";
 import "./styles/views.css";
 import "./styles/access.css";
 import "./styles/blobs.css";
+import "./styles/compare.css";
 import "./styles/coordination.css";
 import "./styles/files.css";
 import "./styles/queues.css";

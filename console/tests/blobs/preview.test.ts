@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { asText, csvRows, hexLines, imageType, looksLikeCsv, prettyJson } from "../../src/views/blobs/preview_kinds";
+import { asText, hexLines, imageType } from "../../src/views/blobs/preview_kinds";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -17,20 +17,6 @@ describe("previews", () => {
     expect(asText(bytes("grüße").slice(0, 3), false)).toBeNull();
     expect(asText(new Uint8Array([0, 1]), false)).toBeNull();
     expect(asText(new Uint8Array([0xff, 0xfe]), false)).toBeNull();
-  });
-
-  it("write JSON with line ends, and leave what is none", () => {
-    expect(prettyJson('{"a":1}')).toBe('{\n  "a": 1\n}');
-    expect(prettyJson("{no")).toBeNull();
-    expect(prettyJson("12")).toBeNull();
-  });
-
-  it("read CSV", () => {
-    expect(csvRows('a,b\r\n"x, ""y""\n",2\r\n', false)).toEqual([["a", "b"], ['x, "y"\n', "2"]]);
-    expect(csvRows("a;b\n1;2", false)).toEqual([["a", "b"], ["1", "2"]]);
-    expect(csvRows("a,b\n1,2\n3,", true)).toEqual([["a", "b"], ["1", "2"]]);
-    expect(looksLikeCsv("x.CSV", "")).toBe(true);
-    expect(looksLikeCsv("x", "text/csv; charset=utf-8")).toBe(true);
   });
 
   it("write bytes as numbers", () => {

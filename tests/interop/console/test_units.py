@@ -7,12 +7,17 @@ import subprocess
 import pytest
 
 from tests.auth import console_vectors
+from tests.interop.console import parquet_file
 from tests.interop.console.browsers import CONSOLE_SOURCES
 from tests.interop.tools import require_tool
 
 
 def test_the_vectors_are_what_the_server_signs() -> None:
     assert console_vectors.FILE.read_text(encoding="utf-8") == console_vectors.content()
+
+
+def test_the_parquet_file_is_what_pyarrow_writes_and_says() -> None:
+    assert parquet_file.FILE.read_text(encoding="utf-8") == parquet_file.content()
 
 
 @pytest.mark.timeout(600)

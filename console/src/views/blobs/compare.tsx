@@ -1,73 +1,166 @@
-// Two states of a blob side by side: what a read says of each, and the beginning of their texts.
+// A dialog that compares any two states of a blob: now, its snapshots, its versions.
 
+import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
+import { Button, Select } from "../../components/controls";
+import { Dialog } from "../../components/dialog";
 import { Problem } from "../../components/messages";
-import { type BlobProperties, blobProperties } from "../../protocol/blob/blobs";
-import { readRange } from "../../protocol/blob/download";
 import type { BlobPlace } from "../../protocol/blob/place";
 import { useLoaded } from "../../state/loaded";
-import { sizeText, utcTime } from "../../state/times";
+import { countText } from "../../state/times";
 import { texts } from "../../texts";
-import { asText, PREVIEW_BYTES } from "./preview_kinds";
+import { type Compared, compare, type ComparedRow } from "./compared";
+import { hunksOf, type Line, type LineDiff } from "./line_diff";
 
-const words = texts.blobs;
+const words = texts.compare;
+const LINES_MAX = 2000;
+const LINE_CHARS_MAX = 2000;
+
+export interface NamedState {
+  readonly key: string;
+  readonly text: string;
+  readonly place: BlobPlace;
+}
 
 export interface CompareProps {
-  readonly now: BlobPlace;
-  readonly properties: BlobProperties;
-  readonly then: BlobPlace;
+  /** At least one; the newest first. */
+  readonly states: readonly NamedState[];
+  /** The key of the one to begin with. */
+  readonly chosen: string;
+  readonly onClose: () => void;
 }
 
-interface Side {
-  readonly properties: BlobProperties;
-  readonly bytes: Uint8Array;
+export function Compare({ states, chosen, onClose }: CompareProps): JSX.Element {
+  const before = useSignal(chosen);
+  const after = useSignal(states.find((one) => one.key !== chosen)?.key ?? chosen);
+  const options = states.map((one) => [one.key, one.text] as const);
+  const placeOf = (key: string): BlobPlace | undefined => states.find((one) => one.key === key)?.place;
+  const left = placeOf(before.value);
+  const right = placeOf(after.value);
+  return (
+    <Dialog title={words.title} onClose={onClose} wide>
+      <div class="compare-choice">
+        <Select label={words.before} value={before.value} options={options} onChange={(value) => { before.value = value; }} />
+        <Select label={words.after} value={after.value} options={options} onChange={(value) => { after.value = value; }} />
+      </div>
+      {left && right && <Both key={`${before.value} ${after.value}`} before={left} after={right} />}
+      <div class="actions"><Button onClick={onClose}>{words.close}</Button></div>
+    </Dialog>
+  );
 }
 
-export function Compare({ now, properties, then }: CompareProps): JSX.Element {
-  const sides = useLoaded(JSON.stringify(then), async (signal) => {
-    const other = await blobProperties(then, signal);
-    return [await sideOf(now, properties, signal), await sideOf(then, other, signal)] as const;
-  });
-  const both = sides.value.value;
+function Both({ before, after }: { readonly before: BlobPlace; readonly after: BlobPlace }): JSX.Element {
+  const read = useLoaded("", (signal) => compare(before, after, signal));
+  const found = read.value.value;
+  return (
+    <div class="compared">
+      <Problem error={read.error.value} />
+      <p role="status">{found ? words.verdicts[found.verdict] : read.isBusy.value ? texts.blobs.loading : ""}</p>
+      {found && <Found found={found} />}
+    </div>
+  );
+}
+
+function Found({ found }: { readonly found: Compared }): JSX.Element {
   return (
     <>
-      <Problem error={sides.error.value} />
-      {both && (
-        <>
-          <p role="status">{verdict(both[0], both[1])}</p>
-          <div class="compared">
-            <SideBy title={words.compareNow} side={both[0]} />
-            <SideBy title={words.compareThen} side={both[1]} />
-          </div>
-        </>
-      )}
+      {found.diff && <Text diff={found.diff} />}
+      <Rows rows={found.rows} />
     </>
   );
 }
 
-async function sideOf(place: BlobPlace, properties: BlobProperties, signal: AbortSignal): Promise<Side> {
-  const isReadable = properties.sizeBytes > 0 && !properties.encoding;
-  return { properties, bytes: isReadable ? new Uint8Array(await readRange(place, 0, PREVIEW_BYTES, "", signal)) : new Uint8Array(0) };
-}
-
-function verdict(now: Side, then: Side): string {
-  const isSameSize = now.properties.sizeBytes === then.properties.sizeBytes;
-  const isSameStart = now.bytes.length === then.bytes.length && now.bytes.every((byte, at) => byte === then.bytes[at]);
-  if (!isSameSize || !isSameStart) return words.compareOther;
-  return now.properties.sizeBytes === now.bytes.length ? words.compareSame : words.compareUnread;
-}
-
-function SideBy({ title, side }: { readonly title: string; readonly side: Side }): JSX.Element {
-  const one = side.properties;
-  const text = asText(side.bytes, one.sizeBytes > side.bytes.length);
-  const facts = [sizeText(one.sizeBytes), one.contentType, one.modified && utcTime(one.modified), one.tier];
+function Rows({ rows }: { readonly rows: readonly ComparedRow[] }): JSX.Element {
+  const other = rows.filter((row) => row.before !== row.after);
+  const same = rows.filter((row) => row.before === row.after).map((row) => row.name);
   return (
-    <section aria-label={title}>
-      <h3>{title}</h3>
-      <p class="muted">{facts.filter(Boolean).join(", ")}</p>
-      {one.metadata.map(([name, value]) => <p key={name}><code>{`${name}: ${value}`}</code></p>)}
-      {text !== null && <pre tabIndex={0}>{text}</pre>}
-    </section>
+    <>
+      {other.length > 0 && <Differences rows={other} />}
+      {same.length > 0 && <p class="muted">{words.same(same.join(", "))}</p>}
+    </>
   );
+}
+
+function Differences({ rows }: { readonly rows: readonly ComparedRow[] }): JSX.Element {
+  return (
+    <div class="scroll" tabIndex={0} role="group" aria-label={words.properties}>
+      <table aria-label={words.properties}>
+        <thead>
+          <tr>
+            <th scope="col">{words.property}</th>
+            <th scope="col">{words.before}</th>
+            <th scope="col">{words.after}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {rows.map((row) => (
+            <tr key={row.name}>
+              <th scope="row">{row.name}</th>
+              <td class="wrap"><code>{row.before || words.none}</code></td>
+              <td class="wrap"><code>{row.after || words.none}</code></td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function Text({ diff }: { readonly diff: LineDiff }): JSX.Element {
+  let left = LINES_MAX;
+  const hunks = hunksOf(diff.lines).map((hunk) => {
+    const lines = hunk.lines.slice(0, left);
+    left -= lines.length;
+    return { ...hunk, lines };
+  });
+  const isCut = left === 0;
+  return (
+    <>
+      <p class="hint">
+        {words.lines(countText(diff.removed), countText(diff.added))}
+        {!diff.isExact && ` ${words.notExact}`}
+        {isCut && ` ${words.cut(countText(LINES_MAX))}`}
+      </p>
+      <div class="scroll diff" tabIndex={0} role="group" aria-label={words.diff}>
+        <table aria-label={words.diff}>
+          <thead class="unseen">
+            <tr>
+              <th scope="col">{words.lineBefore}</th>
+              <th scope="col">{words.lineAfter}</th>
+              <th scope="col">{words.change}</th>
+              <th scope="col">{words.line}</th>
+            </tr>
+          </thead>
+          {hunks.map((hunk, at) => (hunk.lines.length || !isCut) && (
+            <tbody key={at}>
+              {hunk.skipped > 0 && <tr class="skipped"><td colSpan={4}>{words.skipped(hunk.skipped)}</td></tr>}
+              {hunk.lines.map((line) => <DiffLine key={`${line.before} ${line.after}`} line={line} />)}
+            </tbody>
+          ))}
+        </table>
+      </div>
+    </>
+  );
+}
+
+const SIGNS = { same: "", removed: "\u2212", added: "+" } as const;
+
+function DiffLine({ line }: { readonly line: Line }): JSX.Element {
+  const { kind } = line;
+  const isOpen = kind !== "same" && !line.text.endsWith("\n");
+  return (
+    <tr class={kind}>
+      <td class="number">{line.before}</td>
+      <td class="number">{line.after}</td>
+      <td class="sign">{kind !== "same" && <><span aria-hidden="true">{SIGNS[kind]}</span><span class="unseen">{words.kinds[kind]}</span></>}</td>
+      <td class="line"><code>{shownLine(line.text)}</code>{isOpen && <span class="tag">{words.noLineEnd}</span>}</td>
+    </tr>
+  );
+}
+
+/** A carriage return before the end of the line is shown, since it may be all that differs. */
+function shownLine(text: string): string {
+  const line = text.replace(/\r?\n$/, (end) => (end.length > 1 ? "\u240d" : ""));
+  return line.length > LINE_CHARS_MAX ? `${line.slice(0, LINE_CHARS_MAX)}\u2026` : line;
 }

@@ -3,8 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
-import { ConfirmByName, Dialog, FormDialog } from "../../components/dialog";
-import { Button } from "../../components/controls";
+import { ConfirmByName, FormDialog } from "../../components/dialog";
 import { Empty, Problem } from "../../components/messages";
 import { Panel, Time } from "../../components/parts";
 import { type BlobProperties, deleteBlob, listVersions, promote, restoreBlob } from "../../protocol/blob/blobs";
@@ -15,7 +14,7 @@ import { useLoaded } from "../../state/loaded";
 import { sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
-import { Compare } from "./compare";
+import { Compare, type NamedState } from "./compare";
 import { ActButton, blobAddress, lacking, Lacks } from "./place";
 
 const words = texts.blobs;
@@ -48,19 +47,15 @@ export function Versions({ place, current, round, changed }: VersionsProps): JSX
     restoreBlob(blob).then(() => { done(words.restored(blob.blob)); }, complain);
   };
   const others = (states.value.value ?? []).filter((row) => row.snapshot || row.version || row.isDeleted);
+  const comparable = statesOf(blob, current !== undefined, others);
   const close = (): void => { opened.value = null; };
   return (
     <Panel title={words.versionsLabel}>
       <p class="hint">{words.versionsHint}</p>
       <Problem error={states.error.value} />
       {states.value.value && others.length === 0 && <Empty title={words.versionsEmpty} />}
-      {others.length > 0 && <States rows={others} blob={blob} hasCurrent={current !== undefined} open={(one) => { opened.value = one; }} restore={restore} />}
-      {opened.value?.act === "compare" && current && (
-        <Dialog title={words.compareTitle} onClose={close} wide>
-          <Compare now={blob} properties={current} then={opened.value.state} />
-          <div class="actions"><Button onClick={close}>{words.close}</Button></div>
-        </Dialog>
-      )}
+      {others.length > 0 && <States rows={others} blob={blob} canCompare={comparable.length > 1} open={(one) => { opened.value = one; }} restore={restore} />}
+      {opened.value?.act === "compare" && <Compare states={comparable} chosen={keyOf(opened.value.state)} onClose={close} />}
       {opened.value?.act === "promote" && <PromoteDialog state={opened.value.state} onClose={close} done={done} />}
       {opened.value?.act === "delete" && <DeleteState state={opened.value.state} onClose={close} done={done} />}
     </Panel>
@@ -70,12 +65,12 @@ export function Versions({ place, current, round, changed }: VersionsProps): JSX
 interface StatesProps {
   readonly rows: readonly BlobRow[];
   readonly blob: BlobPlace;
-  readonly hasCurrent: boolean;
+  readonly canCompare: boolean;
   readonly open: (opened: Opened) => void;
   readonly restore: () => void;
 }
 
-function States({ rows, blob, hasCurrent, open, restore }: StatesProps): JSX.Element {
+function States({ rows, blob, canCompare, open, restore }: StatesProps): JSX.Element {
   return (
     <div class="scroll">
       <table aria-label={words.versionsLabel}>
@@ -93,13 +88,29 @@ function States({ rows, blob, hasCurrent, open, restore }: StatesProps): JSX.Ele
               <td><StateName row={row} blob={blob} /></td>
               <td class="number">{sizeText(row.sizeBytes)}</td>
               <td class="minor">{row.modified && <Time at={row.modified} />}</td>
-              <td class="acts"><StateActs row={row} blob={blob} hasCurrent={hasCurrent} open={open} restore={restore} /></td>
+              <td class="acts"><StateActs row={row} blob={blob} canCompare={canCompare} open={open} restore={restore} /></td>
             </tr>
           ))}
         </tbody>
       </table>
     </div>
   );
+}
+
+/** Return what can be compared: the blob as it is now, and each state that is not deleted. */
+function statesOf(blob: BlobPlace, hasCurrent: boolean, rows: readonly BlobRow[]): NamedState[] {
+  const kept = rows.filter((row) => !row.isDeleted && !row.isCurrent);
+  return [
+    ...(hasCurrent ? [{ key: keyOf(blob), text: texts.compare.now, place: blob }] : []),
+    ...kept.map((row) => {
+      const place = placeOf(blob, row);
+      return { key: keyOf(place), text: `${words.versionKinds[kindOf(row)]} ${row.snapshot || row.version}`, place };
+    }),
+  ];
+}
+
+function keyOf(place: BlobPlace): string {
+  return `${place.snapshot ?? ""} ${place.version ?? ""}`;
 }
 
 function kindOf(row: BlobRow): keyof typeof words.versionKinds {
@@ -122,7 +133,7 @@ function StateName({ row, blob }: { readonly row: BlobRow; readonly blob: BlobPl
   );
 }
 
-function StateActs({ row, blob, hasCurrent, open, restore }: Omit<StatesProps, "rows"> & { readonly row: BlobRow }): JSX.Element | null {
+function StateActs({ row, blob, canCompare, open, restore }: Omit<StatesProps, "rows"> & { readonly row: BlobRow }): JSX.Element | null {
   if (row.isCurrent) return null;
   const at = row.snapshot || row.version;
   const named = (verb: string): string => `${verb} ${at}`;
@@ -130,7 +141,7 @@ function StateActs({ row, blob, hasCurrent, open, restore }: Omit<StatesProps, "
   const state = placeOf(blob, row);
   return (
     <>
-      {hasCurrent && <ActButton act="read" kind="quiet" text={words.compare} name={named(words.compare)} onClick={() => { open({ act: "compare", state }); }} />}
+      {canCompare && <ActButton act="read" kind="quiet" text={words.compare} name={named(words.compare)} onClick={() => { open({ act: "compare", state }); }} />}
       <ActButton act="write" kind="quiet" text={words.promote} name={named(words.promote)} onClick={() => { open({ act: "promote", state }); }} />
       <ActButton act={row.snapshot ? "delete" : "deleteVersion"} kind="quiet" text={words.delete} name={named(words.delete)} onClick={() => { open({ act: "delete", state }); }} />
     </>
