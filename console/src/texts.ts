@@ -408,7 +408,7 @@ export const texts = {
     noMatch: "Names are compared with their case, from their beginning.",
     prefix: "Prefix",
     byTags: "Tags",
-    byTagsHint: "\"status\" = 'done' AND \"year\" >= '2024'",
+    byTagsHint: "\"status\" = 'done'",
     search: "Search",
     view: "Show as",
     folders: "Folders",

@@ -51,7 +51,7 @@ function Line({ document }: { readonly document: RequestInFull }): JSX.Element {
   const row = document.request;
   return (
     <>
-      <b>{row.operation || row.method}</b> <code>{row.method} {row.path}</code>
+      {row.operation && <><b>{row.operation}</b> </>}<code>{row.method} {row.path}</code>
       <br />
       <span class="muted">{row.status} {row.code} · <Time at={row.time} /></span>
     </>

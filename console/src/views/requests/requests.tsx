@@ -10,6 +10,7 @@ import { Empty, Problem } from "../../components/messages";
 import { ViewHead } from "../../components/parts";
 import { type Column, Table } from "../../components/table";
 import { address, addressOf, navigate } from "../../state/router";
+import { account } from "../../state/session";
 import { clockTime, countText, utcTime } from "../../state/times";
 import { texts } from "../../texts";
 import { OneRequest } from "./one_request";
@@ -80,7 +81,7 @@ const COLUMNS: readonly Column<RequestRow>[] = [
     class: "path",
     cell: (row) => (
       <span class="path-text" title={row.path}>
-        {row.path}
+        {shortPath(row)}
         {row.through_console && <span class="tag" title={words.throughConsoleTitle}>{words.throughConsole}</span>}
       </span>
     ),
@@ -105,6 +106,12 @@ function State({ isPaused, shown, newest, lost }: { readonly isPaused: boolean; 
       {lost > 0 && <span>{words.lost(countText(lost))}</span>}
     </p>
   );
+}
+
+/** Return the path after the account, where that is the one that is signed in: all of its paths begin so. */
+function shortPath({ path, account: of }: RequestRow): string {
+  const start = `/${account.value}/`;
+  return of === account.value && path.startsWith(start) ? path.slice(start.length - 1) : path;
 }
 
 function newestFirst(rows: readonly RequestRow[], index: number): RequestRow {
