@@ -27,20 +27,23 @@ BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
 CHECKS := check-types check-tidy check-darwin check-win32 check-console check-layers check-format
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What is built into a site; every page keeps its place, so that links stay as they are.
-PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md console/README.md tests/README.md docs/site/*.css docs/site/*.js)
+PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md console/README.md tests/README.md docs/site/*.css docs/site/*.js docs/pictures/*/*)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run console install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
+.PHONY: help run console screenshots install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
 
 help: ## Show these targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-10s%s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
 run: $(VENV)/.runtime ## Install what serving needs, then serve (ARGS="--data DIR ...")
 	@$(BIN)/strongroom serve $(ARGS)
 
 console: $(VENV)/.dev $(CONSOLE) ## Build the console's page with Node.js (the wheel ships it, so running needs no Node)
 	$(BIN)/python -m tests.tidy.console_build
+
+screenshots: $(VENV)/.dev ## Take the pictures of the console for the manual (it needs Chromium, and what `make console` built)
+	$(BIN)/python -m tests.interop.console.pictures $(ARGS)
 
 install: $(VENV)/.dev ## Install the project with everything its development needs
 

@@ -24,6 +24,8 @@ _VARIABLE = "STRONGROOM_REPOSITORY"
 _VERSION = re.compile(r'^__version__ = "([^"]+)"$', re.MULTILINE)
 # A link to a file of the repository: not an address, not a place on the same page.
 _LINK = re.compile(r"\]\((?![a-z]+:|#)([^)\s]+)\)")
+# A picture of the repository: readers elsewhere need its bytes, not a page about it.
+_PICTURE = re.compile(r"(!\[[^\]]*)\]\((?![a-z]+:)([^)\s]+)\)")
 _SOURCE = "Source"
 
 
@@ -63,8 +65,9 @@ def with_addresses(readme: str, repository: str, tag: str) -> str:
     """Return the README with whole addresses for its links to files, of the same release."""
     if not repository:
         return readme
-    base = f"{repository.rstrip('/')}/blob/{tag}"
-    return _LINK.sub(lambda found: f"]({base}/{found[1]})", readme)
+    base = repository.rstrip("/")
+    text = _PICTURE.sub(lambda found: f"{found[1]}]({base}/raw/{tag}/{found[2]})", readme)
+    return _LINK.sub(lambda found: f"]({base}/blob/{tag}/{found[1]})", text)
 
 
 def version_of(root: Path) -> str:

@@ -16,6 +16,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 _LOADED = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+_PICTURES = {"img", "source"}
 # These only say where something is.
 _NOT_LOADED = {"canonical", "prev", "next"}
 _IN_STYLES = re.compile(r"(?:url\(|@import)\s*[\"']?(https?:)?//", re.IGNORECASE)
@@ -28,6 +29,7 @@ class _Addresses(HTMLParser):
         super().__init__()
         self.loaded: list[str] = []
         self.links: list[str] = []
+        self.pictures: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
@@ -36,6 +38,11 @@ class _Addresses(HTMLParser):
         address = given.get(_LOADED.get(tag, ""), "")
         if address and given.get("rel") not in _NOT_LOADED:
             self.loaded.append(address)
+        if tag in _PICTURES:
+            # A set has several addresses, parted by commas, each perhaps with a size.
+            several = [one.split()[0] for one in given.get("srcset", "").split(",") if one.strip()]
+            self.loaded += several
+            self.pictures += [one for one in (given.get("src", ""), *several) if one]
 
 
 def complaints(site: Path) -> Iterator[str]:
@@ -49,7 +56,7 @@ def complaints(site: Path) -> Iterator[str]:
             if urlsplit(address).netloc:
                 yield f"{where}: loads {address}"
         # The page for what is not found is served for any path, so its links begin at the root.
-        checked = () if page.name == "404.html" else found.links
+        checked = () if page.name == "404.html" else (*found.links, *found.pictures)
         for link in checked:
             if not _leads_to_a_file(page, link):
                 yield f"{where}: {link} leads to no file"

@@ -82,8 +82,12 @@ def test_a_release_names_its_repository(tmp_path: Path) -> None:
     links = re.findall(r"\]\(([^)]+)\)", str(_metadata(wheel).get_payload()))
     named = [found["Changelog"], found["Documentation"], *links]
     # A page that shows the description resolves no link by itself.
-    assert [link for link in named if not link.startswith(base)] == []
-    assert [link for link in named if not (ROOT / link.removeprefix(base)).is_file()] == []
+    # A picture is shown by its bytes, not by a page about it.
+    raw = f"{REPOSITORY}/raw/v{__version__}/"
+    assert [link for link in named if not link.startswith((base, raw))] == []
+    assert [link for link in named if link.endswith(".webp") != link.startswith(raw)] == []
+    paths = [link.removeprefix(base).removeprefix(raw) for link in named]
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
     assert len(links) > 10
 
 

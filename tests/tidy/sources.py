@@ -19,7 +19,8 @@ _FOLDERS = (
 _FOREIGN = {"__pycache__", "node_modules"}
 # In a linked worktree, git's own folder is a file.
 _NOT_OURS = {".coverage", ".git"}
-_BINARY_SUFFIXES = {".gif", ".ico", ".png", ".pyc", ".woff2", ".xz"}
+_PICTURE_SUFFIXES = {".gif", ".png", ".webp"}
+_BINARY_SUFFIXES = {*_PICTURE_SUFFIXES, ".ico", ".pyc", ".woff2", ".xz"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +64,17 @@ def text_files() -> dict[PurePosixPath, str]:
         PurePosixPath(path.relative_to(ROOT).as_posix()): path.read_text(encoding="utf-8")
         for path in sorted(_files())
     }
+
+
+@cache
+def pictures() -> frozenset[PurePosixPath]:
+    """Return the paths of the pictures that pages may show."""
+    found = (ROOT / "docs").rglob("*")
+    return frozenset(
+        PurePosixPath(path.relative_to(ROOT).as_posix())
+        for path in found
+        if path.suffix in _PICTURE_SUFFIXES
+    )
 
 
 @cache

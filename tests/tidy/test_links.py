@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from tests.tidy.rules_links import Pages, broken_links, unreached_pages
-from tests.tidy.sources import ROOT, text_files
+from tests.tidy.sources import ROOT, pictures, text_files
 
 # Pages in a folder of tests are for its developers.
 PAGES: Pages = {
@@ -23,7 +23,7 @@ def made(**pages: str) -> Pages:
 
 
 def test_every_link_leads_somewhere() -> None:
-    files = set(text_files())
+    files = {*text_files(), *pictures()}
     folders = {parent for path in files for parent in path.parents}
     assert broken_links(PAGES, files | folders) == []
 

@@ -26,6 +26,7 @@ def site(folder: Path, page: str) -> Path:
 def test_a_site_that_can_be_read_from_a_disk_passes(tmp_path: Path) -> None:
     page = (
         '<a href="docs/index.html#one">a</a><a href="https://example.org/">b</a><a href="#x">c</a>'
+        '<picture><source srcset="index.html"><img src="page.html"></picture>'
     )
     assert list(complaints(site(tmp_path, page))) == []
 
@@ -39,6 +40,9 @@ def test_a_site_that_can_be_read_from_a_disk_passes(tmp_path: Path) -> None:
         '<link rel="stylesheet" href="//example.org/a.css">',
         '<link rel="preconnect" href="https://example.org">',
         '<img src="https://example.org/a.png">',
+        '<source srcset="page.html 1x, https://example.org/a.png 2x">',
+        '<img src="missing.webp">',
+        '<source srcset="missing.webp">',
     ],
 )
 def test_a_page_that_cannot_is_named(tmp_path: Path, page: str) -> None:
