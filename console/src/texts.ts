@@ -365,6 +365,7 @@ export const texts = {
     hit: "Hit",
   },
   delegation: {
+    close: "Close",
     noLink: {
       needs_key: "A link needs an account's key, or a token: a signature cannot sign another one. Sign in with one of these.",
       too_long: "With a token, a link is valid for 7 d at most.",

@@ -16,7 +16,7 @@ export interface PolicyPlace {
 }
 
 export interface PlacesPage {
-  readonly names: readonly string[];
+  readonly rows: readonly string[];
   /** For the next page; "" after the last. */
   readonly next: string;
 }
@@ -42,7 +42,7 @@ export async function listPlaces(credential: Credential, service: Service, accou
   const answer = await send(credential, { method: "GET", service, account, path: "/", query, signal });
   const root = parseXml(await answer.text());
   const [all, one] = LISTED[service];
-  return { names: childrenOf(childOf(root, all), one).map((element) => nameOf(element)), next: textOf(root, "NextMarker") };
+  return { rows: childrenOf(childOf(root, all), one).map((element) => nameOf(element)), next: textOf(root, "NextMarker") };
 }
 
 export async function readPolicies(credential: Credential, { service, account, name }: PolicyPlace, signal?: AbortSignal): Promise<readonly StoredPolicy[]> {

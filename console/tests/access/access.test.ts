@@ -82,7 +82,7 @@ describe("stored policies", () => {
       "/table/vault/a?comp=acl",
       "/file/vault/a?restype=share&comp=acl",
     ]);
-    expect(await listPlaces(credential, "file", "vault", "", new AbortController().signal)).toEqual({ names: ["s"], next: "m" });
+    expect(await listPlaces(credential, "file", "vault", "", new AbortController().signal)).toEqual({ rows: ["s"], next: "m" });
     expect(urlOf(asked.mock.calls[4]).search).toBe("?comp=list&maxresults=50");
   });
 });

@@ -110,9 +110,9 @@ function Unread({ place }: { readonly place: PlacePolicies }): JSX.Element {
 async function readPage(service: Service, marker: string, signal: AbortSignal): Promise<Page> {
   const { credential } = currentSession();
   const owner = account.value;
-  const { names, next } = await listPlaces(credential, service, owner, marker, signal);
+  const { rows, next } = await listPlaces(credential, service, owner, marker, signal);
   const found = new Map<string, PlacePolicies>();
-  const left = [...names];
+  const left = [...rows];
   const ask = async (): Promise<void> => {
     for (let name = left.shift(); name !== undefined; name = left.shift()) {
       try {
@@ -124,5 +124,5 @@ async function readPage(service: Service, marker: string, signal: AbortSignal): 
     }
   };
   await Promise.all(Array.from({ length: ASKED_AT_ONCE }, ask));
-  return { places: names.flatMap((name) => found.get(name) ?? []), next };
+  return { places: rows.flatMap((name) => found.get(name) ?? []), next };
 }

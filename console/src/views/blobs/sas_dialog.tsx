@@ -27,7 +27,7 @@ export function SasDialog({ place, onClose }: SasDialogProps): JSX.Element {
   return (
     <Dialog title={title} onClose={onClose}>
       <p>{texts.delegation.noLink.needs_key}</p>
-      <div class="actions"><Button onClick={onClose}>{words.close}</Button></div>
+      <div class="actions"><Button onClick={onClose}>{texts.delegation.close}</Button></div>
     </Dialog>
   );
 }
