@@ -64,6 +64,8 @@ describe("bytes that are no footer", () => {
 
   it("cannot claim more than they have", () => {
     expect(() => readStruct(new Uint8Array([0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 0x0f]))).toThrow(ThriftError); // a long list
+    const endless = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x0f]; // more elements than an array can have
+    expect(() => readStruct(new Uint8Array([0x19, 0xf5, ...endless]))).toThrow(ThriftError);
     expect(() => readStruct(new Uint8Array([0x18, 0xff, 0xff, 0xff, 0x7f]))).toThrow(ThriftError); // a long text
     expect(() => readStruct(new Uint8Array(30).fill(0x1c))).toThrow(/nested/); // structs in structs
     expect(() => readStruct(new Uint8Array(30).fill(0xff))).toThrow(ThriftError);

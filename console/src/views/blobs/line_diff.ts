@@ -128,8 +128,8 @@ function keptPairs(a: Int32Array, b: Int32Array): Pair[] | null {
 
 /** Whether the best way to a diagonal in this round is a line that was added, not one that was removed. */
 function isAdded(furthest: Int32Array, middle: number, changes: number, diagonal: number): boolean {
-  if (diagonal === -changes) return true;
-  return diagonal !== changes && (furthest[middle + diagonal - 1] ?? 0) < (furthest[middle + diagonal + 1] ?? 0);
+  // The diagonal above the highest so far has 0, so it never wins.
+  return diagonal === -changes || (furthest[middle + diagonal - 1] ?? 0) < (furthest[middle + diagonal + 1] ?? 0);
 }
 
 /** Return where a diagonal begins in this round, before the equal lines on it. */

@@ -75,8 +75,8 @@ function Schema({ rows }: { readonly rows: readonly SchemaRow[] }): JSX.Element 
           <tbody>
             {shown.map((row, at) => (
               <tr key={at}>
-                <th scope="row" style={{ paddingLeft: `${10 + 16 * Math.min(row.depth, 8)}px` }}>{cut(row.name)}</th>
-                <td><code>{row.type}</code></td>
+                <th scope="row" style={{ paddingLeft: `${12 + 16 * Math.min(row.depth, 8)}px` }}>{cut(row.name)}</th>
+                <td class="wrap"><code>{row.type}</code></td>
                 <td>{row.repetition}</td>
               </tr>
             ))}
