@@ -121,19 +121,6 @@ export interface LoggedError {
   readonly text: string; // server
 }
 
-export interface OpenFile {
-  readonly path: string; // own
-  readonly is_directory: boolean; // own
-  readonly etag: string; // own
-  readonly lease_state: string; // own
-  readonly lease_duration: string; // own
-  readonly is_delete_pending: boolean; // own
-  readonly opens: readonly ShownOpen[]; // own
-  readonly open_count: number; // own
-  readonly locks: readonly ShownLock[]; // own
-  readonly lock_count: number; // own
-}
-
 export interface OtherStore {
   readonly name: string; // server
   readonly url: string; // server
@@ -291,6 +278,19 @@ export interface ShownBarrier {
   readonly generation: number; // readable
   readonly parties: number; // readable
   readonly arrived: readonly ShownHolder[]; // readable
+}
+
+export interface ShownFileOpens {
+  readonly path: string; // own
+  readonly is_directory: boolean; // own
+  readonly etag: string; // own
+  readonly lease_state: string; // own
+  readonly lease_duration: string; // own
+  readonly is_delete_pending: boolean; // own
+  readonly opens: readonly ShownOpen[]; // own
+  readonly open_count: number; // own
+  readonly locks: readonly ShownLock[]; // own
+  readonly lock_count: number; // own
 }
 
 export interface ShownGate {

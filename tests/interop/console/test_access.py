@@ -19,7 +19,7 @@ from playwright.sync_api import Locator, expect
 
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY, NewConsole, Served
-from tests.interop.console.test_everyone import press_until
+from tests.interop.console.keys import press_until
 
 CONTAINER, QUEUE, BLOB = "access-photos", "access-jobs", "a b/<i>c</i>.jpg"
 _PHONE = {"width": 360, "height": 740}

@@ -5,22 +5,29 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, expect
+from playwright.sync_api import expect
 from smbprotocol.exceptions import SMBResponseException
 
 from strongroom.servers.console.pages import BuiltPage
-from strongroom.testing.ports import free_port
-from strongroom.testing.server import Server
-from tests.cli.command import in_process
-from tests.conformance.client import Client
 from tests.conformance.sas import account_sas
 from tests.interop.console.browsers import Console
-from tests.interop.console.conftest import KEY, NewConsole, Served
+from tests.interop.console.conftest import KEY, NewConsole
+from tests.interop.console.file_windows import (
+    FILE,
+    FilesServed,
+    address,
+    files_server,
+    files_table,
+    make_directory,
+    names_in,
+    put_file,
+    stored,
+    upload,
+)
 from tests.interop.console.smb_opens import open_with_lease, smb_session
 from tests.interop.console.test_blobs import hold, must_suit_everyone
 
@@ -29,32 +36,14 @@ _NUMBERS = itertools.count(1)
 _PIECE = 4 * MIB
 _MARKUP = "img src=x onerror=window.ran=1 '&#%;.txt"
 _MARKUP_PATH = "img%20src%3Dx%20onerror%3Dwindow.ran%3D1%20%27%26%23%25%3B.txt"
-_FILE = {"x-ms-type": "file"}
-
-
-@dataclass(frozen=True, slots=True)
-class FilesServed(Served):
-    """A server that speaks SMB too, and keeps deleted shares; `client` is of its File service."""
-
-    smb_port: int
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FilesServed]:
     if not BuiltPage().is_built:
         pytest.fail("The console's page is not built: run 'make console'.", pytrace=False)
-    data = tmp_path_factory.mktemp("files") / "data"
-    for command in (
-        ("add", KEY.account, "--key-stdin"),
-        ("set", KEY.account, "--share-retention", "2d"),
-    ):
-        assert in_process("account", *command, "--data", data, stdin=KEY.key).code == 0
-    port, smb_port = free_port(), free_port()
-    flags = ("--console-port", str(port), "--smb", "--smb-port", str(smb_port))
-    with Server.start(data=data, test_clock=False, flags=flags) as server:
-        client = Client(urlsplit(server.file_url).port or 0, KEY)
-        yield FilesServed(server, f"http://127.0.0.1:{port}", client, smb_port)
-        client.close()
+    with files_server(tmp_path_factory.mktemp("files") / "data") as running:
+        yield running
 
 
 @pytest.fixture
@@ -62,39 +51,6 @@ def share(served: FilesServed) -> str:
     name = f"files-{next(_NUMBERS)}"
     assert served.client.put(f"/{name}?restype=share").status == 201
     return name
-
-
-def put_file(served: FilesServed, path: str, content: bytes, **headers: str) -> None:
-    size = {"x-ms-content-length": str(len(content))}
-    made = {**_FILE, **size, **headers}
-    assert served.client.put(path, made).status == 201
-    if content:
-        written = {"x-ms-write": "update", "x-ms-range": f"bytes=0-{len(content) - 1}"}
-        assert served.client.put(f"{path}?comp=range", written, content).status == 201
-
-
-def make_directory(served: FilesServed, path: str) -> None:
-    assert served.client.put(f"{path}?restype=directory").status == 201
-
-
-def stored(served: FilesServed, path: str) -> bytes:
-    return served.client.get(path).body
-
-
-def names_in(served: FilesServed, share: str) -> str:
-    return served.client.get(f"/{share}?restype=directory&comp=list").body.decode()
-
-
-def address(share: str, path: str = "") -> str:
-    return f"/files/{KEY.account}/{share}" + (f"/{path}" if path else "")
-
-
-def files_table(console: Console) -> Locator:
-    return console.page.get_by_role("table", name="Directories and files", exact=True)
-
-
-def upload(console: Console, *files: Path) -> None:
-    console.page.get_by_label("Files to upload").set_input_files(list(files))
 
 
 def test_a_share_a_directory_and_a_file_are_made_looked_at_and_deleted(
@@ -230,7 +186,7 @@ def test_a_file_too_large_for_memory_is_downloaded_by_a_link_that_reads_it_alone
     new_console: NewConsole, served: FilesServed, share: str
 ) -> None:
     size = 65 * MIB
-    made = {**_FILE, "x-ms-content-length": str(size)}
+    made = {**FILE, "x-ms-content-length": str(size)}
     assert served.client.put(f"/{share}/zeros%20%25.bin", made).status == 201
     console = new_console()
     # A browser that lets no page write into a file.

@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 from tests.conformance.client import Client
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY, Served
-from tests.interop.console.test_files import address, files_table
+from tests.interop.console.file_windows import address, files_table
 
 _PAGE = 1000
 

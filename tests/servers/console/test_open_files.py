@@ -14,7 +14,7 @@ from strongroom.auth.roles import OPERATOR
 from strongroom.config import OAuth, RolesSource
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import FileOperation
-from strongroom.servers.console.api.opens import LOCKS_MAX, OPENS_MAX, OpenFile, ShownLock
+from strongroom.servers.console.api.opens import LOCKS_MAX, OPENS_MAX, ShownFileOpens, ShownLock
 from strongroom.servers.console.marks import OWN, Mark, inner, marks, shown
 from strongroom.servers.console.open_files import document_of
 from strongroom.services.core.runner import Services
@@ -29,7 +29,7 @@ from tests.services.handle_calls import FULL, R, WaitingRequest, mounted
 from tests.services.handles.test_handle_locks import lock
 
 
-async def read(on: Services, path: str) -> OpenFile:
+async def read(on: Services, path: str) -> ShownFileOpens:
     return document_of(await present_opens(on, given.ACCOUNT, file_calls.SHARE, path))
 
 
@@ -158,10 +158,10 @@ def test_an_answer_has_a_limit_and_says_how_many_there_are() -> None:
 
 
 def test_every_field_is_the_accounts_own() -> None:
-    for kind in inner(OpenFile):
+    for kind in inner(ShownFileOpens):
         assert set(marks(kind).values()) == {OWN}
-    document = OpenFile(path="secret", locks=(ShownLock(open_id="secret"),))
-    assert shown(document, frozenset(Mark) - {OWN}) == OpenFile()
+    document = ShownFileOpens(path="secret", locks=(ShownLock(open_id="secret"),))
+    assert shown(document, frozenset(Mark) - {OWN}) == ShownFileOpens()
 
 
 READER, OPERATING = "reader-of-one-share", "operator"

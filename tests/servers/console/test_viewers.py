@@ -58,7 +58,11 @@ READER, OPERATING, STRANGER = "reader-of-one-container", "operator", "stranger"
 
 
 def every_document() -> list[type[msgspec.Struct]]:
-    documents = (*DOCUMENTS, *access.DOCUMENTS, *opens.DOCUMENTS)
+    documents: tuple[type[msgspec.Struct], ...] = (
+        *DOCUMENTS,
+        *access.DOCUMENTS,
+        *opens.DOCUMENTS,
+    )
     return list({kind: None for document in documents for kind in inner(document)})
 
 

@@ -2,7 +2,7 @@
 
 import type { JSX } from "preact";
 
-import type { OpenFile, ShownLock, ShownOpen } from "../../api/documents";
+import type { ShownFileOpens, ShownLock, ShownOpen } from "../../api/documents";
 import { Empty } from "../../components/messages";
 import { Panel, Time } from "../../components/parts";
 import type { HandleRow } from "../../protocol/files/handles";
@@ -84,7 +84,7 @@ function cachingText({ caching_kind: kind, caching, is_breaking: isBreaking }: S
   return isBreaking ? `${text}; ${words.isBreaking}` : text;
 }
 
-function Locks({ found }: { readonly found: OpenFile }): JSX.Element {
+function Locks({ found }: { readonly found: ShownFileOpens }): JSX.Element {
   const clients = new Map(found.opens.map((one) => [one.id, one.client]));
   const heads = words.lockColumns;
   return (

@@ -6,7 +6,7 @@
 import { type Signal, useSignal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 
-import type { OpenFile } from "../../api/documents";
+import type { ShownFileOpens } from "../../api/documents";
 import { ServiceError } from "../../protocol/errors";
 import { type HandleList, listHandles } from "../../protocol/files/handles";
 import { fileProperties, type NodeProperties } from "../../protocol/files/nodes";
@@ -20,7 +20,7 @@ const LIVE_MS = 1500;
 export interface WatchedFile {
   readonly properties: Signal<NodeProperties | null>;
   /** What the read API tells; null for who may not ask it. */
-  readonly opens: Signal<OpenFile | null>;
+  readonly opens: Signal<ShownFileOpens | null>;
   /** What REST tells of handles, where the read API is not asked. */
   readonly handles: Signal<HandleList | null>;
   readonly error: Signal<unknown>;
@@ -35,7 +35,7 @@ export function mayAskOpens(): boolean {
 
 export function useWatchedFile(place: PathPlace): WatchedFile {
   const properties = useSignal<NodeProperties | null>(null);
-  const opens = useSignal<OpenFile | null>(null);
+  const opens = useSignal<ShownFileOpens | null>(null);
   const handles = useSignal<HandleList | null>(null);
   const error = useSignal<unknown>(null);
   const asksApi = mayAskOpens() && place.snapshot === undefined;
@@ -66,7 +66,7 @@ export function useWatchedFile(place: PathPlace): WatchedFile {
   return { properties, opens, handles, error, read };
 }
 
-function askOpens(place: PathPlace, signal?: AbortSignal): Promise<OpenFile> {
+function askOpens(place: PathPlace, signal?: AbortSignal): Promise<ShownFileOpens> {
   const query = { share: place.share, path: pathText(place.path), ...accountQuery() };
-  return askApi<OpenFile>(currentSession().credential, "files/opens", query, signal);
+  return askApi<ShownFileOpens>(currentSession().credential, "files/opens", query, signal);
 }

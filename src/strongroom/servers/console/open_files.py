@@ -21,7 +21,7 @@ from strongroom.servers.console.api.opens import (
     LOCKS_MAX,
     OPENS_MAX,
     CachingKindName,
-    OpenFile,
+    ShownFileOpens,
     ShownLock,
     ShownOpen,
 )
@@ -36,7 +36,7 @@ _USES: Final = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete")
 _CACHING: Final = ((Caching.READ, "Read"), (Caching.WRITE, "Write"), (Caching.HANDLE, "Handle"))
 
 
-async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]) -> OpenFile:
+async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]) -> ShownFileOpens:
     """Return who has a file or directory of the viewer's account open.
 
     Arguments:
@@ -55,13 +55,13 @@ async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]
     return document_of(found)
 
 
-def document_of(found: PresentOpens) -> OpenFile:
+def document_of(found: PresentOpens) -> ShownFileOpens:
     """Return the document of a table of opens."""
     table, record = found.table, found.record
     locks = _locks(table.locks)
     # A handle that is being closed is no longer shown.
     opens = [one for one in table.entries if one.id in found.handles or not one.is_handle]
-    return OpenFile(
+    return ShownFileOpens(
         path="/".join(found.path),
         is_directory=record.is_directory,
         etag=etag_text(record.etag),

@@ -65,7 +65,7 @@ class ShownLock(msgspec.Struct, frozen=True, kw_only=True):
     is_waiting: Annotated[bool, OWN] = False
 
 
-class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
+class ShownFileOpens(msgspec.Struct, frozen=True, kw_only=True):
     """`GET files/opens`: the opens of one file or directory at this moment.
 
     Attributes:
@@ -91,5 +91,5 @@ class OpenFile(msgspec.Struct, frozen=True, kw_only=True):
 OPENS_MAX: Final = 500
 LOCKS_MAX: Final = 500
 
-DOCUMENTS: Final = (OpenFile,)
+DOCUMENTS: Final = (ShownFileOpens,)
 """The documents that are answers."""

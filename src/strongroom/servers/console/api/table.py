@@ -23,7 +23,7 @@ from strongroom.servers.console.api.documents import (
     Session,
     Who,
 )
-from strongroom.servers.console.api.opens import OpenFile
+from strongroom.servers.console.api.opens import ShownFileOpens
 
 PREFIX: Final = "/.strongroom/console/v1/"
 NUMBER: Final = "{number}"
@@ -74,7 +74,7 @@ TABLE: Final = (
     Row("GET", f"requests/{NUMBER}", RequestInFull, EndpointNeeds.REQUESTS, ("account",)),
     Row("GET", "access", AccessOverview, EndpointNeeds.SIGN_IN, ("account",)),
     Row("POST", "access/explain", ExplainedSas, EndpointNeeds.SIGN_IN, ("account",)),
-    Row("GET", "files/opens", OpenFile, EndpointNeeds.FIGURES, ("account", "share", "path")),
+    Row("GET", "files/opens", ShownFileOpens, EndpointNeeds.FIGURES, ("account", "share", "path")),
     Row("GET", "leases", LeaseTime, EndpointNeeds.SIGN_IN, ("account", "container", "blob")),
     Row("POST", "tokens", ExchangedToken, EndpointNeeds.ANYONE),
 )
