@@ -17,6 +17,7 @@ from typing import Final, NoReturn
 
 from benchmarks import coordination, disk, growth, soak
 from benchmarks.comparison import throughput
+from benchmarks.console_cost import console_cost
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
 from benchmarks.etcd import ETCD, EtcdFailed, etcd_version
@@ -43,8 +44,8 @@ PARTS: Final = (
     "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
     "memory", "files",
 )  # fmt: skip
-# These parts run only on request: the first has a duration of its own, the second takes minutes.
-LONG_PARTS: Final = ("soak", "fairness")
+# These parts run only on request: the first has a duration of its own, the others take minutes.
+LONG_PARTS: Final = ("soak", "fairness", "console")
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -81,7 +82,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--parts",
         default=",".join(PARTS),
-        help=f"some of {','.join(PARTS)}; all by default; or soak",
+        help=f"some of {','.join(PARTS)}; all by default; or {', '.join(LONG_PARTS)}",
     )
     parser.add_argument(
         "--minutes", type=int, default=soak.DEFAULT_MINUTES, help="how long soak takes; 60"
@@ -127,6 +128,8 @@ class Run:
         yield from self._growth()
         if "files" in self.parts and STRONGROOM in self.names:
             yield from files(self.folder / "files", self.scope.turns)
+        if "console" in self.parts and STRONGROOM in self.names:
+            yield from console_cost(self.folder, self.scope.turns)
         if "fairness" in self.parts:
             yield from fairness(self.folder)
         if "soak" in self.parts:
@@ -241,7 +244,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 def _versions(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str]:
     """Return the version of each program in the run."""
-    others = set(parts) - {"coordination", "files"}
+    others = set(parts) - {"coordination", "files", "console"}
     found = {name: _version(name) for name in names if others or name == STRONGROOM}
     etcd = etcd_version() if "coordination" in parts else None
     samba = samba_version() if "files" in parts else None
