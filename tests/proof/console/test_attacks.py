@@ -128,6 +128,23 @@ def test_nothing_stored_is_brought_in_by_another_page(at: Scene, way: str) -> No
     context.close()
 
 
+_SHOW = """(url) => new Promise((end) => {
+  const one = new Image();
+  for (const event of ["load", "error"]) one.addEventListener(event, () => { end(event); });
+  one.src = url;
+})"""
+
+
+def test_an_image_of_stored_data_is_shown_by_no_other_page_and_runs_nowhere(at: Scene) -> None:
+    context = at.context(bypass_csp=True)
+    page, url = at.signed_in(context), at.address(DOCUMENTS[2])
+    assert page.evaluate(_SHOW, url) == "load"
+    for kind, frame in at.foreign_frames(context).items():
+        assert frame.evaluate(_SHOW, url) == "error", kind
+    at.must_not_run(page, "an image")
+    context.close()
+
+
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_a_file_that_is_opened_is_saved(at: Scene, file: HostileFile) -> None:
     context = at.context()
