@@ -3,6 +3,7 @@
 
 import { metadataOf } from "../blob/containers";
 import { type Pairs, timeOf } from "../blob/listing";
+import { pathOf } from "../requests";
 import { askDirectory, askFile, endsWithDot, filePath, type PathPlace } from "./place";
 import { leaseHeaders, metadataHeaders } from "./shares";
 
@@ -149,5 +150,5 @@ export async function rename(source: PathPlace, target: PathPlace, options: Rena
 
 /** The source is named under the host of the request, which is this page's own. */
 function renameSource(source: PathPlace): string {
-  return `${location.origin}/file/${source.account}${filePath(source)}`;
+  return `${location.origin}/file${pathOf(source.account)}${filePath(source)}`;
 }
