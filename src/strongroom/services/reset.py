@@ -20,6 +20,7 @@ from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.engines.base import Key, Partition, Position, Ref
 from strongroom.services.blob.containers import resetting as containers
+from strongroom.services.core.decisions import UNDECODED, Reads
 from strongroom.services.core.resetting import (
     CheckProtection,
     FoundPlace,
@@ -102,8 +103,11 @@ async def reset(services: Services, scope: ResetScope) -> dict[str, int]:
         ]
         removed[kind.noun] = sum([await one.remove_all() for one in of_accounts])
         for account in scope.accounts:
-            ref = keys.service_properties(account, service.value)
-            await services.commit(RemoveProperties(ref.partition, [ref], Purpose.FREEING, right))
+            ref, reads = keys.service_properties(account, service.value), Reads()
+            properties = reads.add(ref, UNDECODED)
+            await services.commit(
+                RemoveProperties(ref.partition, reads.refs, Purpose.FREEING, right, properties)
+            )
     services.work.set()
     return removed
 
@@ -164,13 +168,16 @@ class _AccountReset:
     async def _remove(self, place: FoundPlace) -> bool:
         """Remove one place. Returns whether it was there. Raises: ResetRefused."""
         ref = Ref(Partition(self.kind.keyspace(self.account), place.partition), place.key)
+        reads = Reads()
+        found = reads.add(ref, UNDECODED)
         while True:
             switches = self.services.switches(self.account)
             mark = await self._mark(place, switches)
             removal = RemovePlace(
                 ref.partition,
-                [ref],
+                reads.refs,
                 Purpose.FREEING,
+                place=found,
                 name=place.name,
                 began=self.began,
                 right=self.right,

@@ -50,12 +50,13 @@ from tests.services.table import test_entities
 PARTITION = Partition(b"x", b"y")
 
 
-def kinds(kind: type) -> set[type]:
-    """Return all kinds of decisions."""
-    below: list[type] = kind.__subclasses__()
-    return {one for one in below if one.__module__.startswith("strongroom.")}.union(
-        *map(kinds, below)
-    )
+def kinds(kind: type[Decision[Any]]) -> set[type]:
+    """Return all kinds of decisions. A base that does not decide is none."""
+    below = kind.__subclasses__()
+    own = [one for one in below if one.__module__.startswith("strongroom.")]
+    base = Decision
+    deciding = {one for one in own if one.decide is not base.decide or one.run is not base.run}
+    return deciding.union(*map(kinds, below))
 
 
 async def everything(on: Services) -> None:
@@ -68,8 +69,10 @@ async def everything(on: Services) -> None:
     (_, got) = await queue_calls.get(on, 2)
     await queue_calls.delete(on, await queue_calls.update(on, got, 5))
     await queues.set_acl(on, await queue_calls.placed(on, SetQueueAcl()))
+    await queues.set_metadata(on, await queue_calls.placed(on, queues.SetQueueMetadata()))
     queue_calls.pass_time(on, 6)
     await queue_calls.sweep(on)
+    await queue_calls.clear(on)
     await queue_calls.drop(on)
     await container_calls.create(on)
     await blob_calls.put(on, "a", b"x" * 10_000)

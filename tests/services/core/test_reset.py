@@ -19,6 +19,7 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.blob.containers import resetting as containers
 from strongroom.services.blob.states.immutability import SetHold, SetPolicy
+from strongroom.services.core.decisions import UNDECODED, Reads
 from strongroom.services.core.resetting import (
     FoundPlace,
     RemovePlace,
@@ -128,9 +129,12 @@ def test_each_commit_checks_the_mark_of_the_store() -> None:
         unmarked = ResetRight(on.store.allows_reset, is_durable=False)
         with pytest.raises(ResetRefused):
             await on.commit(_removal(unmarked, await on.store.now()))
-        ref = keys.service_properties(ACCOUNT, "blob")
+        ref, reads = keys.service_properties(ACCOUNT, "blob"), Reads()
+        properties = reads.add(ref, UNDECODED)
         with pytest.raises(ResetRefused):
-            await on.commit(RemoveProperties(ref.partition, [ref], Purpose.FREEING, unmarked))
+            await on.commit(
+                RemoveProperties(ref.partition, reads.refs, Purpose.FREEING, unmarked, properties)
+            )
         place = await _found(on)
         with pytest.raises(ResetRefused):
             await containers.set_mark(on, place, unmarked)
@@ -140,13 +144,14 @@ def test_each_commit_checks_the_mark_of_the_store() -> None:
 
 
 def _removal(right: ResetRight, began: int, switches: Switches = KEEPING) -> RemovePlace:
-    ref = keys.container(ACCOUNT, "photos")
-    name = f"{ACCOUNT}/photos"
+    ref, reads = keys.container(ACCOUNT, "photos"), Reads()
+    place = reads.add(ref, UNDECODED)
     return RemovePlace(
         ref.partition,
-        [ref],
+        reads.refs,
         Purpose.FREEING,
-        name,
+        place,
+        f"{ACCOUNT}/photos",
         began,
         right,
         switches,

@@ -7,19 +7,19 @@ them. Must not live here: XML (wire/), matching of CORS rules (semantics/core/co
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Step, Write
+from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Step, Write
 from strongroom.errors import Extras, StorageError
 from strongroom.semantics.core import cors
 from strongroom.service_properties import DEFAULTS, ServiceProperties
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 
@@ -70,24 +70,28 @@ async def set_properties(services: Services, call: Call[SetServiceProperties]) -
     request = call.input.properties
     _check(request)
     service = call.target.service.value
-    ref = keys.service_properties(call.target.account, service)
-    await services.commit(_Set(ref.partition, [ref], call.rule.purpose, service, request))
+    ref, reads = keys.service_properties(call.target.account, service), Reads()
+    before = reads.add(ref, records.PROPERTIES)
+    await services.commit(
+        _Set(ref.partition, reads.refs, call.rule.purpose, before, service, request)
+    )
 
 
 class _Set(Decision[None], frozen=True):
     """Merge `given` into the properties of `service`."""
 
+    before: ReadOne[ServiceProperties]
     service: str
     given: ServiceProperties
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: StorageError RequestBodyTooLarge."""
-        before = records.PROPERTIES.of(found[0]) or DEFAULTS[self.service]
+        before = found[self.before] or DEFAULTS[self.service]
         encoded = records.PROPERTIES.encode(before.updated(self.given))
         if len(encoded) > RECORD_BYTES_MAX:
             extras = (("MaxLimit", str(RECORD_BYTES_MAX)),)
             raise StorageError(errors.REQUEST_BODY_TOO_LARGE, None, extras)
-        return Commit(None, (Step(self.partition, (Write(self.reads[0].key, encoded),)),))
+        return Commit(None, (Step(self.partition, (Write(self.before.ref.key, encoded),)),))
 
 
 def _check(request: ServiceProperties) -> None:

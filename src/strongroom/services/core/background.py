@@ -6,11 +6,11 @@ Lives here: `RemovalBatch`. Must not live here: the choice of what is removed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Final
 
-from strongroom.engines.base import Commit, Key, Partition, Record, Step, Write
-from strongroom.services.core.decisions import Decision
+from strongroom.engines.base import Commit, Key, Partition, Step, Write
+from strongroom.services.core.decisions import Decision, Found
 from strongroom.services.core.runner import Services
 from strongroom.values import Purpose
 
@@ -75,6 +75,6 @@ class _Remove(Decision[None], frozen=True):
 
     steps: tuple[Step, ...]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide."""
         return Commit(None, self.steps)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
@@ -19,7 +19,10 @@ from strongroom.engines.base import Record, Ref
 from strongroom.errors import ErrorCode, StorageError
 from strongroom.semantics.core import names
 from strongroom.services.core.calls import Call, Place
+from strongroom.services.core.decisions import Found, ReadOne
 from strongroom.store.core import keys, records
+
+R = TypeVar("R")
 
 # Each request reads one of these records, which seldom change.
 _REMEMBERED: Final = 64
@@ -98,8 +101,8 @@ def generation_of(call: Call[Any]) -> int:
     return call.place.generation
 
 
-def check_place(call: Call[Any], found: Record | None) -> None:
-    """Check that the place is still the one that the request was authorized for.
+def check_place(call: Call[Any], found: Record | None) -> Record:
+    """Return the record of the place, if it is still the one that the request was authorized for.
 
     When it has changed, or the request waits, the request is authorized again. Its token may have
     expired meanwhile, or its key may be gone.
@@ -112,14 +115,31 @@ def check_place(call: Call[Any], found: Record | None) -> None:
         or another generation); what the authorization raises.
     """
     place = call.place
-    unchanged = place is not None and found is not None and found.version == place.version
-    if unchanged and not call.terms.wait_s:
-        return
-    kind = PLACES[call.target.service]
     if place is None or found is None:
-        raise StorageError(kind.missing)
+        raise StorageError(PLACES[call.target.service].missing)
+    if found.version == place.version and not call.terms.wait_s:
+        return found
+    kind = PLACES[call.target.service]
     there = kind.read(found)
     if there.generation != place.generation:
         raise StorageError(kind.missing)
     reauthorize = call.reauthorize or call.caller.authorize()
     reauthorize(there)
+    return found
+
+
+def place_in(call: Call[Any], found: Found, place: ReadOne[R]) -> R:
+    """Return the place that the request was authorized for, from its record.
+
+    Arguments:
+        found: what a decision or a view has read.
+        place: the read of `place_ref`.
+
+    Raises: as check_place.
+    """
+    record = check_place(call, found.record(place))
+    authorized = call.place
+    if authorized is None or authorized.record is None or authorized.version != record.version:
+        return place.codec.decode(record.value)
+    # It was decoded when the request was authorized.
+    return cast("R", authorized.record)

@@ -10,14 +10,14 @@ inside.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import msgspec
 
 from strongroom.account_switches import Switches
-from strongroom.engines.base import Commit, Key, Record, Step, Write
-from strongroom.services.core.decisions import Decision
+from strongroom.engines.base import Commit, Key, Step, Write
+from strongroom.services.core.decisions import Decision, Found, ReadOne
 
 
 class ResetRefused(Exception):
@@ -90,12 +90,14 @@ class RemovePlace(Decision[bool], frozen=True):
     A place of the same name that was created since has another generation, and is left alone.
 
     Attributes:
+        place: the place's record, undecoded.
         name: account/name.
         began: store time when the reset began.
         switches: the account's, which have the holds and policies of its containers.
         mark: what the reset has marked the place with; 0 = it needs no mark.
     """
 
+    place: ReadOne[bytes]
     name: str
     began: int
     right: ResetRight
@@ -104,12 +106,13 @@ class RemovePlace(Decision[bool], frozen=True):
     check: CheckProtection
     mark: int
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+    def decide(self, found: Found, stamp: int) -> Commit[bool]:
         """See Decision.decide. Raises: ResetRefused, ProtectedMeanwhile."""
         self.right.require()
-        if found[0] is None:
+        value = found[self.place]
+        if value is None:
             return Commit(False)
-        place = FoundPlace(self.name, self.reads[0].key, found[0].value)
+        place = FoundPlace(self.name, self.place.ref.key, value)
         removal = self.removal_of(place, stamp)
         if removal is None or removal.generation > self.began:
             return Commit(False)
@@ -122,13 +125,15 @@ class RemoveProperties(Decision[bool], frozen=True):
     """Give a service of an account its first properties back. Returns whether it had others."""
 
     right: ResetRight
+    properties: ReadOne[bytes]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+    def decide(self, found: Found, stamp: int) -> Commit[bool]:
         """See Decision.decide. Raises: ResetRefused."""
         self.right.require()
-        if found[0] is None:
+        if found[self.properties] is None:
             return Commit(False)
-        return Commit(True, (Step(self.partition, (Write(self.reads[0].key, None),)),))
+        removed = Write(self.properties.ref.key, None)
+        return Commit(True, (Step(self.partition, (removed,)),))
 
 
 def nothing_protected(place: FoundPlace, switches: Switches, mark: int) -> None:

@@ -17,7 +17,7 @@ from strongroom.clock import Clock
 from strongroom.engines.base import StorageEngine
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call, Place, RequestClient
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import MustWait, Waiting
@@ -63,9 +63,11 @@ class Services:
         Returns: the result of the commit.
         Raises: as Engine.update.
         """
-        return self.store.update(
-            decision.partition, decision.reads, decision.decide, decision.purpose
-        )
+        return self.store.update(decision.partition, decision.reads, decision.run, decision.purpose)
+
+    async def read(self, reads: Reads) -> Found:
+        """Return the committed, durable records of `reads`. Raises: as Engine.read."""
+        return Found(await self.store.read(reads.refs))
 
     async def place(self, service: Service, account: str, name: str) -> Place | None:
         """Return the container, queue, table or share as it is now. None if it is missing or its

@@ -11,16 +11,16 @@ retention. A restore makes that job void, since the deleted record is no longer 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 import msgspec
 
-from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
@@ -127,25 +127,30 @@ async def restore_place(services: Services, call: Call[RestorePlace], kind: Soft
     generation = version_generation(given.version)
     if generation is None:
         raise StorageError(kind.missing)
-    ref = place_ref(call)
-    reads = [ref, keys.deleted_place(ref, generation)]
-    return await services.commit(_Restore(ref.partition, reads, call.rule.purpose, kind))
+    ref, reads = place_ref(call), Reads()
+    place = reads.add(ref, UNDECODED)
+    kept = reads.add(keys.deleted_place(ref, generation), kind.kept)
+    return await services.commit(
+        _Restore(ref.partition, reads.refs, call.rule.purpose, kind, place, kept)
+    )
 
 
 class _Restore(Decision[Any], frozen=True):
     """Restore Container, Restore Share."""
 
     kind: SoftDeleteKind
+    place: ReadOne[bytes]
+    kept: ReadOne[Any]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[Any]:
+    def decide(self, found: Found, stamp: int) -> Commit[Any]:
         """See Decision.decide. Raises: StorageError."""
-        kept = self.kind.kept.of(found[1])
+        kept = found[self.kept]
         if kept is None or kept.until <= stamp:
             raise StorageError(self.kind.missing)
-        if found[0] is not None:
+        if found[self.place] is not None:
             raise StorageError(self.kind.exists)
-        back = Write(self.reads[0].key, self.kind.place.encode(kept.record))
-        step = Step(self.partition, (back, Write(self.reads[1].key, None)))
+        back = Write(self.place.ref.key, self.kind.place.encode(kept.record))
+        step = Step(self.partition, (back, Write(self.kept.ref.key, None)))
         return Commit(kept.record, (step,))
 
 

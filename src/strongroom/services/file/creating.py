@@ -159,8 +159,8 @@ class _Create(Decision[NodeWritten], frozen=True):
     where: Where
     new: NewNode
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
-        """See Decision.decide. Raises: PathChanged when the name is no longer free."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
+        """See Decision.run. Raises: PathChanged when the name is no longer free."""
         call, where, new = self.call, self.where, self.new
         check_place(call, found[0])
         assert found[0] is not None

@@ -287,8 +287,8 @@ class _Delete(Decision[None], frozen=True):
     where: Where
     facts: FileFacts
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: PathChanged."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: PathChanged."""
         call, where = self.call, self.where
         check_place(call, found[0])
         assert found[0] is not None

@@ -184,8 +184,8 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
     call: Call[Any]
     prepared: PreparedChange[T]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.run."""
         call, where = self.call, self.prepared.where
         check_place(call, found[0])
         further = _FIRST_NAME + len(where.refs)

@@ -149,8 +149,8 @@ class _FinishDeletion(Decision[None], frozen=True):
 
     mutation: Mutation
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run."""
         if found[0] is not None:
             return Commit(None)
         change = self.mutation.decide(found[2:], stamp, Pins(stamp - 1))

@@ -89,8 +89,8 @@ class _Create(Decision[StoredPermission], frozen=True):
     call: Call[CreatePermission]
     made: StoredPermission
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[StoredPermission]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[StoredPermission]:
+        """See Decision.run."""
         check_place(self.call, found[0])
         if found[1] is not None:
             return Commit(self.made)

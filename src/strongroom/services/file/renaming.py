@@ -282,8 +282,8 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
     call: Call[RenameNode]
     seen: ResolvedRename
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
-        """See Decision.decide. Raises: PathChanged."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
+        """See Decision.run. Raises: PathChanged."""
         call, seen = self.call, self.seen
         source, target = seen.source, seen.target
         check_place(call, found[0])

@@ -106,8 +106,8 @@ class _Expire(Decision[None], frozen=True):
     job: Job
     deleted: int
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run."""
         kept = records.DELETED_SHARE.of(found[0])
         if kept is None or kept.deleted != self.deleted:
             return Commit(None)

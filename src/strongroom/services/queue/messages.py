@@ -11,27 +11,26 @@ point.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
 from strongroom import errors, limits
 from strongroom.clock import guid
-from strongroom.engines.base import Commit, Key, Record, Ref
+from strongroom.engines.base import Commit, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.semantics.queue.messages import Message
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import MessagesChange
-from strongroom.services.queue.queues import queue_in, queue_of
-from strongroom.store.core import keys
+from strongroom.services.queue.queues import queue_of
+from strongroom.store.core import keys, records
 from strongroom.store.core.records import QueueRecord
 from strongroom.store.queue import message_records
-from strongroom.store.queue.message_records import MessageRecord
+from strongroom.store.queue.message_records import Ledger, MessageRecord
 
 T = TypeVar("T")
 
@@ -91,12 +90,19 @@ async def _put(
     services: Services, call: Call[PutMessage], queue: QueueRecord, message_id: str
 ) -> MessageView | None:
     """Put the message into the queue's epoch. Return None when the epoch has ended."""
-    partition = keys.message_partition(queue.generation, queue.epoch)
-    reads = [place_ref(call), Ref(partition, keys.LEDGER_KEY)]
-    decision = _Put(
-        partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, message_id
+    partition, reads = keys.message_partition(queue.generation, queue.epoch), Reads()
+    return await services.commit(
+        _Put(
+            partition,
+            reads.refs,
+            call.rule.purpose,
+            call.with_pure_authorization(),
+            queue,
+            place=reads.add(place_ref(call), records.QUEUE),
+            ledger=reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER),
+            message_id=message_id,
+        )
     )
-    return await services.commit(decision)
 
 
 class _Put(Decision[MessageView | None], frozen=True):
@@ -104,13 +110,14 @@ class _Put(Decision[MessageView | None], frozen=True):
 
     call: Call[PutMessage]
     queue: QueueRecord
+    place: ReadOne[QueueRecord]
+    ledger: ReadOne[Ledger]
     message_id: str
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[MessageView | None]:
+    def decide(self, found: Found, stamp: int) -> Commit[MessageView | None]:
         """See Decision.decide. The result is None when the epoch has ended."""
-        queue, given = self.queue, self.call.input
-        ledger = message_records.LEDGER.of(found[1])
-        if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
+        queue, given, ledger = self.queue, self.call.input, found[self.ledger]
+        if place_in(self.call, found, self.place).epoch != queue.epoch or ledger is None:
             return Commit(None)
         message = messages.put(self.message_id, given.visibility_s, given.ttl_s, stamp)
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
@@ -125,21 +132,9 @@ async def update_message(services: Services, call: Call[UpdateMessage]) -> Messa
     Raises: StorageError QueueNotFound, MessageNotFound, RequestBodyTooLarge,
         InvalidQueryParameterValue (no receipt), OutOfRangeQueryParameterValue (beyond the expiry).
     """
-    given = call.input
-    if given.text is not None:
-        messages.require_text(given.text)
-
-    def decide(held: _MessageAtCommit) -> MessageView:
-        before = held.record.message
-        after = messages.update(before, given.visibility_s, held.stamp)
-        place = held.change.move(held.key, held.record, after, given.text)
-        if after.visible < before.visible:
-            # A waiter would otherwise sleep until the time at which the message was to become
-            # visible before.
-            held.change.wake_watchers()
-        return MessageView(after, pop_receipts.seal(held.secret, place))
-
-    return await _change(services, call, given.receipt, decide)
+    if call.input.text is not None:
+        messages.require_text(call.input.text)
+    return await services.commit(await _decision(services, call, call.input.receipt, _Update))
 
 
 async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
@@ -147,65 +142,84 @@ async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
 
     Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue (no receipt).
     """
-
-    def decide(held: _MessageAtCommit) -> None:
-        held.change.remove(held.key, held.record)
-
-    await _change(services, call, call.input.receipt, decide)
+    await services.commit(await _decision(services, call, call.input.receipt, _Delete))
 
 
-class _MessageAtCommit(msgspec.Struct, frozen=True):
-    """A message at the serial point, and the writes that change it."""
+class _OnMessage(Decision[T], Generic[T], frozen=True):
+    """A decision on the message that the request names and its receipt refers to.
 
-    key: Key
-    record: MessageRecord
-    change: MessagesChange
-    stamp: int
-    secret: bytes
-
-
-async def _change(
-    services: Services, call: Call[Any], receipt: str, change: Callable[[_MessageAtCommit], T]
-) -> T:
-    """Decide on the message that the request names and its receipt refers to.
-
-    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue; what `change`
-        raises.
+    Attributes:
+        queue: the queue as it was when the receipt was opened.
     """
-    queue, _ = await queue_of(services, call)
-    place = pop_receipts.open_receipt(queue.secret, receipt)
-    if place is None:
-        raise messages.stale_receipt_error()
-    key = keys.message_at(place)
-    partition = keys.message_partition(queue.generation, queue.epoch)
-    reads = [place_ref(call), Ref(partition, key), Ref(partition, keys.LEDGER_KEY)]
-    return await services.commit(
-        _Change(partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, change)
-    )
-
-
-class _Change(Decision[T], Generic[T], frozen=True):
-    """Change the message at the key of the second read, by `change`."""
 
     call: Call[Any]
     queue: QueueRecord
-    change: Callable[[_MessageAtCommit], T]
+    place: ReadOne[QueueRecord]
+    message: ReadOne[MessageRecord]
+    ledger: ReadOne[Ledger]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.decide. Raises: as `_change`."""
-        queue, named = self.queue, self.call.target.blob
-        record = message_records.MESSAGE.of(found[1])
-        ledger = message_records.LEDGER.of(found[2])
-        if queue_in(self.call, found[0]).epoch != queue.epoch or ledger is None:
-            # The queue was cleared meanwhile: the message of the receipt is gone.
+    def named(self, found: Found, stamp: int) -> tuple[MessageRecord, MessagesChange]:
+        """Return the message, and the writes that change it.
+
+        Raises: StorageError QueueNotFound, MessageNotFound; that of a stale receipt.
+        """
+        queue, record, ledger = self.queue, found[self.message], found[self.ledger]
+        epoch = place_in(self.call, found, self.place).epoch
+        if epoch != queue.epoch or ledger is None or record is None:
+            # The queue was cleared meanwhile, or the message was taken, changed or removed.
             raise messages.stale_receipt_error()
         # Ids are returned in lower case; a GUID may be sent in any case.
-        messages.message_of_receipt(
-            None if record is None else record.message, named.lower(), stamp
-        )
-        assert record is not None
-        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        result = self.change(
-            _MessageAtCommit(self.reads[1].key, record, change, stamp, queue.secret)
-        )
-        return Commit(result, change.steps())
+        messages.message_of_receipt(record.message, self.call.target.blob.lower(), stamp)
+        return record, MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+
+
+D = TypeVar("D", bound=_OnMessage[Any])
+
+
+async def _decision(services: Services, call: Call[Any], receipt: str, kind: type[D]) -> D:
+    """Return the decision on the message that the receipt refers to.
+
+    Raises: StorageError QueueNotFound, InvalidQueryParameterValue; that of a stale receipt.
+    """
+    queue, _ = await queue_of(services, call)
+    at = pop_receipts.open_receipt(queue.secret, receipt)
+    if at is None:
+        raise messages.stale_receipt_error()
+    partition, reads = keys.message_partition(queue.generation, queue.epoch), Reads()
+    return kind(
+        partition,
+        reads.refs,
+        call.rule.purpose,
+        call.with_pure_authorization(),
+        queue,
+        place=reads.add(place_ref(call), records.QUEUE),
+        message=reads.add(Ref(partition, keys.message_at(at)), message_records.MESSAGE),
+        ledger=reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER),
+    )
+
+
+class _Update(_OnMessage[MessageView], frozen=True):
+    """Update Message."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[MessageView]:
+        """See Decision.decide. Raises: as `named`; OutOfRangeQueryParameterValue."""
+        record, change = self.named(found, stamp)
+        given: UpdateMessage = self.call.input
+        after = messages.update(record.message, given.visibility_s, stamp)
+        place = change.move(self.message.ref.key, record, after, given.text)
+        if after.visible < record.message.visible:
+            # A waiter would otherwise sleep until the time at which the message was to become
+            # visible before.
+            change.wake_watchers()
+        view = MessageView(after, pop_receipts.seal(self.queue.secret, place))
+        return Commit(view, change.steps())
+
+
+class _Delete(_OnMessage[None], frozen=True):
+    """Delete Message."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: as `named`."""
+        record, change = self.named(found, stamp)
+        change.remove(self.message.ref.key, record)
+        return Commit(None, change.steps())

@@ -7,17 +7,16 @@ rules (auth/). Source: "Operations on queues" of the REST reference.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import queue_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import new_epoch, sweep_step
 from strongroom.store.core import keys, records
@@ -27,7 +26,6 @@ from strongroom.store.queue.message_records import Ledger
 from strongroom.values import AccessPolicy, Metadata
 
 _SECRET_BYTES: Final = 32
-_StepsOf = Callable[[QueueRecord, Ref, int], tuple[Step, ...]]
 
 
 class CreateQueue(msgspec.Struct, frozen=True):
@@ -64,27 +62,31 @@ async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
     Returns: whether it is new; False when there is one with the same metadata.
     Raises: StorageError QueueAlreadyExists when there is one with other metadata.
     """
-    ref, secret = place_ref(call), services.clock.random_bytes(_SECRET_BYTES)
-    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call, secret))
+    reads, secret = Reads(), services.clock.random_bytes(_SECRET_BYTES)
+    place = reads.add(place_ref(call), records.QUEUE)
+    return await services.commit(
+        _Create(place.ref.partition, reads.refs, call.rule.purpose, call, place, secret)
+    )
 
 
 class _Create(Decision[bool], frozen=True):
     """Create Queue; `secret` protects the pop receipts of its messages."""
 
     call: Call[CreateQueue]
+    place: ReadOne[QueueRecord]
     secret: bytes
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+    def decide(self, found: Found, stamp: int) -> Commit[bool]:
         """See Decision.decide. Raises: StorageError QueueAlreadyExists."""
         given = self.call.input.metadata
-        there = records.QUEUE.of(found[0])
+        there = found[self.place]
         if there is not None:
             if _comparable(there.metadata) != _comparable(given):
                 raise StorageError(queue_errors.QUEUE_ALREADY_EXISTS)
             return Commit(False)
         created = QueueRecord(stamp, stamp, self.secret, given)
         begun = new_epoch(_name(self.call), stamp, 0, stamp)
-        return Commit(True, (*begun, _written(self.reads[0], created)))
+        return Commit(True, (*begun, _written(self.place.ref, created)))
 
 
 def _comparable(metadata: Metadata) -> dict[str, str]:
@@ -94,7 +96,7 @@ def _comparable(metadata: Metadata) -> dict[str, str]:
 
 async def queue_of(
     services: Services, call: Call[Any], again: bool = False
-) -> tuple[QueueRecord, int]:
+) -> tuple[QueueRecord, int | None]:
     """Return the committed queue, and its record's version.
 
     It is the record that was read with the request, unless `again` requires a new read.
@@ -104,21 +106,10 @@ async def queue_of(
     place = call.place
     if not again and place is not None and isinstance(place.record, QueueRecord):
         return place.record, place.version
-    (found,) = await services.store.read([place_ref(call)])
-    return queue_in(call, found), 0 if found is None else found.version
-
-
-def queue_in(call: Call[Any], found: Record | None) -> QueueRecord:
-    """Return the queue that the request was authorized for, from its record. Raises: as
-    `queue_of`."""
-    check_place(call, found)
-    assert found is not None
-    place = call.place
-    if place is not None and place.version == found.version:
-        known = place.record
-        if isinstance(known, QueueRecord):
-            return known
-    return records.QUEUE.decode(found.value)
+    reads = Reads()
+    read = reads.add(place_ref(call), records.QUEUE)
+    found = await services.read(reads)
+    return place_in(call, found, read), found.version(read)
 
 
 async def get_queue(services: Services, call: Call[Any]) -> QueueView:
@@ -142,7 +133,7 @@ async def count_queue(services: Services, call: Call[Any]) -> QueueView:
 
 async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None:
     """Set Queue Metadata. Raises: StorageError QueueNotFound."""
-    await _modify(services, call, metadata=call.input.metadata)
+    await _commit(services, call, _SetMetadata)
 
 
 async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
@@ -153,14 +144,7 @@ async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
 
     Raises: StorageError QueueNotFound.
     """
-    await _modify(services, call, policies=call.input.policies)
-
-
-async def _modify(services: Services, call: Call[Any], **changes: Any) -> None:
-    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
-        return (_written(ref, msgspec.structs.replace(queue, **changes)),)
-
-    await _commit(services, call, decide)
+    await _commit(services, call, _SetAcl)
 
 
 async def clear_messages(services: Services, call: Call[Any]) -> None:
@@ -169,12 +153,7 @@ async def clear_messages(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError QueueNotFound.
     """
-
-    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
-        begun = new_epoch(_name(call), queue.generation, queue.epoch, stamp)
-        return (*begun, _written(ref, msgspec.structs.replace(queue, epoch=stamp)))
-
-    await _commit(services, call, decide)
+    await _commit(services, call, _Clear)
     services.work.set()
 
 
@@ -183,34 +162,65 @@ async def delete_queue(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError QueueNotFound.
     """
-
-    def decide(queue: QueueRecord, ref: Ref, stamp: int) -> tuple[Step, ...]:
-        # The job is written first: after a crash in between, it finds the queue alive and does
-        # nothing.
-        sweep = sweep_step(_name(call), queue.generation, queue.epoch, stamp)
-        return sweep, Step(ref.partition, (Write(ref.key, None),))
-
-    await _commit(services, call, decide)
+    await _commit(services, call, _Delete)
     services.work.set()
 
 
-async def _commit(services: Services, call: Call[Any], change: _StepsOf) -> None:
-    ref = place_ref(call)
-    await services.commit(
-        _Change(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization(), change)
-    )
-
-
-class _Change(Decision[None], frozen=True):
-    """Change the queue's own record, and what belongs to it, by the steps that `change` returns."""
+class _OfQueue(Decision[None], frozen=True):
+    """A change of the queue's own record, and of what belongs to it."""
 
     call: Call[Any]
-    change: _StepsOf
+    place: ReadOne[QueueRecord]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+
+async def _commit(services: Services, call: Call[Any], kind: type[_OfQueue]) -> None:
+    reads = Reads()
+    place = reads.add(place_ref(call), records.QUEUE)
+    call = call.with_pure_authorization()
+    await services.commit(kind(place.ref.partition, reads.refs, call.rule.purpose, call, place))
+
+
+class _SetMetadata(_OfQueue, frozen=True):
+    """Set Queue Metadata."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: StorageError QueueNotFound."""
-        queue = queue_in(self.call, found[0])
-        return Commit(None, self.change(queue, self.reads[0], stamp))
+        queue, metadata = place_in(self.call, found, self.place), self.call.input.metadata
+        changed = msgspec.structs.replace(queue, metadata=metadata)
+        return Commit(None, (_written(self.place.ref, changed),))
+
+
+class _SetAcl(_OfQueue, frozen=True):
+    """Set Queue ACL."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError QueueNotFound."""
+        queue, policies = place_in(self.call, found, self.place), self.call.input.policies
+        changed = msgspec.structs.replace(queue, policies=policies)
+        return Commit(None, (_written(self.place.ref, changed),))
+
+
+class _Clear(_OfQueue, frozen=True):
+    """Clear Messages."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError QueueNotFound."""
+        queue = place_in(self.call, found, self.place)
+        begun = new_epoch(_name(self.call), queue.generation, queue.epoch, stamp)
+        cleared = msgspec.structs.replace(queue, epoch=stamp)
+        return Commit(None, (*begun, _written(self.place.ref, cleared)))
+
+
+class _Delete(_OfQueue, frozen=True):
+    """Delete Queue."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError QueueNotFound."""
+        queue, ref = place_in(self.call, found, self.place), self.place.ref
+        # The job is written first: after a crash in between, it finds the queue alive and does
+        # nothing.
+        sweep = sweep_step(_name(self.call), queue.generation, queue.epoch, stamp)
+        return Commit(None, (sweep, Step(ref.partition, (Write(ref.key, None),))))
 
 
 def _written(ref: Ref, queue: QueueRecord) -> Step:

@@ -31,19 +31,19 @@ from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.services.queue.claims import Claim, Claims, SearchOffsets
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.messages import MessageView
-from strongroom.services.queue.queues import queue_in, queue_of
-from strongroom.store.core import keys
+from strongroom.services.queue.queues import queue_of
+from strongroom.store.core import keys, records
 from strongroom.store.core.records import DamagedRecord, QueueRecord
 from strongroom.store.queue import message_records
-from strongroom.store.queue.message_records import MessageRecord
+from strongroom.store.queue.message_records import Ledger, MessageRecord
 
 Messages = tuple[MessageView, ...]
 
@@ -148,9 +148,9 @@ async def _get(
         ledger_ref = Ref(partition, keys.LEDGER_KEY)
         # Read before the search: a message that is put after the search has changed the ledger
         # since.
-        ledger = (
-            (await services.store.read([ledger_ref]))[0] if no_message_error is not None else None
-        )
+        ledger = None
+        if no_message_error is not None:
+            (ledger,) = await services.store.read([ledger_ref])
         with services.disposable.of(Claims).hold(
             partition, searches >= _SEARCHES_BEFORE_COMPETING
         ) as claim:
@@ -180,33 +180,54 @@ async def _take(
 
     Returns: the messages that were taken, and the store time of the commit.
     """
-    partition = keys.message_partition(queue.generation, queue.epoch)
+    partition, reads = keys.message_partition(queue.generation, queue.epoch), Reads()
     seen = (*search.found, *search.expired)
-    reads = [place_ref(call)]
-    # A moved message does not change the count, so the ledger is not needed without expired
-    # messages.
-    reads += [Ref(partition, keys.LEDGER_KEY)] if search.expired else []
-    reads += [Ref(partition, one.key) for one in seen]
-    take = _Take(partition, reads, call.rule.purpose, call.with_pure_authorization(), queue, seen)
-    return await services.commit(take)
+    place = reads.add(place_ref(call), records.QUEUE)
+    ledger: ReadOne[Ledger] | None = None
+    if search.expired:
+        # A moved message does not change the count, so the ledger is not needed without expired
+        # messages.
+        ledger = reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER)
+    of_seen = reads.add_all([Ref(partition, one.key) for one in seen], message_records.MESSAGE)
+    return await services.commit(
+        _Take(
+            partition,
+            reads.refs,
+            call.rule.purpose,
+            call.with_pure_authorization(),
+            queue,
+            place=place,
+            ledger=ledger,
+            seen=seen,
+            of_seen=of_seen,
+        )
+    )
 
 
 class _Take(Decision[tuple[Messages, int]], frozen=True):
-    """Take those of `seen` that are still there, and remove those that have expired."""
+    """Take those of `seen` that are still there, and remove those that have expired.
+
+    Attributes:
+        ledger: None = no expired message was seen.
+        of_seen: the records of `seen`, in the same order.
+    """
 
     call: Call[GetMessages]
     queue: QueueRecord
+    place: ReadOne[QueueRecord]
+    ledger: ReadOne[Ledger] | None
     seen: tuple[_FoundMessage, ...]
+    of_seen: ReadAll[MessageRecord]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Messages, int]]:
+    def decide(self, found: Found, stamp: int) -> Commit[tuple[Messages, int]]:
         """See Decision.decide. Nothing is taken when none of the messages is left."""
-        queue, records = self.queue, iter(found)
-        if queue_in(self.call, next(records)).epoch != queue.epoch:
+        queue = self.queue
+        if place_in(self.call, found, self.place).epoch != queue.epoch:
             return Commit(((), stamp))
-        counts = self.reads[1].key == keys.LEDGER_KEY
-        ledger = message_records.LEDGER.of(next(records)) if counts else None
+        ledger = None if self.ledger is None else found[self.ledger]
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        there = [one for one, record in zip(self.seen, records, strict=True) if record is not None]
+        seen = zip(self.seen, found.records(self.of_seen), strict=True)
+        there = [one for one, record in seen if record is not None]
         taken = [
             _taken(change, one, queue.secret, self.call.input.visibility_s, stamp)
             for one in there

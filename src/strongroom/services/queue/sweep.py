@@ -14,14 +14,15 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from strongroom import limits
-from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
+from strongroom.engines.base import Commit, Item, Key, Partition, Ref
 from strongroom.services.core.background import RemovalBatch
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.message_changes import SWEEP_PAUSE_TICKS, MessagesChange, expiry_job
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job
 from strongroom.store.queue import message_records
+from strongroom.store.queue.message_records import Expiry, Ledger
 from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
@@ -140,35 +141,49 @@ async def _remove(
     may_look_again: bool,
 ) -> _Outcome:
     """Remove the messages that a read has found, and schedule the next job when these were all."""
-    reads = [Ref(partition, keys.LEDGER_KEY)]
-    reads += [Ref(partition, Key(True, item.name)) for item in expired.items]
-    expire = _Expire(partition, reads, Purpose.FREEING, job, expired, due, may_look_again)
-    return await services.commit(expire)
+    reads = Reads()
+    ledger = reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER)
+    entries = reads.add_all(
+        [Ref(partition, Key(True, item.name)) for item in expired.items], message_records.EXPIRY
+    )
+    return await services.commit(
+        _Expire(
+            partition,
+            reads.refs,
+            Purpose.FREEING,
+            job=job,
+            ledger=ledger,
+            entries=entries,
+            expired=expired,
+            due=due,
+            may_look_again=may_look_again,
+        )
+    )
 
 
 class _Expire(Decision[_Outcome], frozen=True):
     """Remove the expired messages of a read; see `_remove`."""
 
     job: Job
+    ledger: ReadOne[Ledger]
+    entries: ReadAll[Expiry]
     expired: _Expired
     due: int
     may_look_again: bool
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[_Outcome]:
+    def decide(self, found: Found, stamp: int) -> Commit[_Outcome]:
         """See Decision.decide."""
-        job, expired = self.job, self.expired
-        ledger = message_records.LEDGER.of(found[0])
-        if ledger is None or found[0] is None or ledger.due != self.due:
+        job, expired, ledger = self.job, self.expired, found[self.ledger]
+        if ledger is None or ledger.due != self.due:
             return Commit(_Outcome.DONE)
         change = MessagesChange(job.generation, job.epoch, stamp, ledger)
-        for item, record in zip(expired.items, found[1:], strict=True):
+        for ref, entry in zip(self.entries.refs, found[self.entries], strict=True):
             # A moved message has another place, which is read here; a removed one has no entry.
-            if record is not None:
-                expiry = message_records.EXPIRY.decode(record.value)
-                change.remove_expired(Key(True, item.name), expiry)
+            if entry is not None:
+                change.remove_expired(ref.key, entry)
         outcome = _Outcome.MORE if expired.more else _Outcome.DONE
         # A message that was put since the read may expire before those that the read has seen.
-        was_put_since = found[0].version != expired.ledger_version
+        was_put_since = found.version(self.ledger) != expired.ledger_version
         soon = stamp + SWEEP_PAUSE_TICKS
         if not expired.more and was_put_since and self.may_look_again:
             outcome = _Outcome.CONCURRENT_PUT

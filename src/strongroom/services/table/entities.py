@@ -8,31 +8,24 @@ reference sections 5 and 7.
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import errors, table_errors
-from strongroom.engines.base import (
-    COMMIT_BYTES_MAX,
-    COMMIT_WRITES_MAX,
-    Commit,
-    Record,
-    Ref,
-    Step,
-    Write,
-)
+from strongroom.engines.base import COMMIT_BYTES_MAX, COMMIT_WRITES_MAX, Commit, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.table import entities
 from strongroom.semantics.table.entities import EntityChange, EntityWrite, Properties, StoredEntity
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import TableRecord
 from strongroom.store.table import entity_records
+from strongroom.store.table.entity_records import EntityHead
 from strongroom.values import Entity
 
 # The part of a commit beside the entities' own bytes: their keys, and a margin.
@@ -164,86 +157,87 @@ def _transaction(calls: Sequence[Call[WriteEntity]]) -> _Transaction:
             generation_of(call)
         except StorageError as error:
             raise PartFailed(index, error) from None
-    generation = generation_of(calls[0])
-    heads = [keys.entity(generation, *pair) for pair in pairs]
+    generation, reads = generation_of(calls[0]), Reads()
+    table = reads.add(place_ref(calls[0]), records.TABLE)
+    refs = [keys.entity(generation, *pair) for pair in pairs]
+    heads = reads.add_all(refs, entity_records.HEAD)
     purpose = min(call.rule.purpose for call in calls)
-    reads = [place_ref(calls[0]), *heads]
-    return _Transaction(heads[0].partition, reads, purpose, calls, pairs, heads, {})
+    return _Transaction(refs[0].partition, reads.refs, purpose, calls, pairs, table, heads, {})
 
 
 class _Transaction(Decision[list[EntityWritten]], frozen=True):
-    """The writes of one commit. It reads the table, the heads in order, then chunks.
+    """The writes of one commit.
 
     Arguments:
         calls: see transact.
         pairs: the keys of the entities, in order.
-        heads: the keys of the entities' first records, in order.
-        chunks: the number of chunks to read, by index, for entities that are to be merged.
+        heads: the entities' first records, in order.
+        chunks: the further records, by index, of entities that are to be merged.
     """
 
     calls: Sequence[Call[WriteEntity]]
     pairs: Sequence[tuple[str, str]]
-    heads: Sequence[Ref]
-    chunks: dict[int, int]
+    table: ReadOne[TableRecord]
+    heads: ReadAll[EntityHead]
+    chunks: dict[int, ReadAll[bytes]]
 
-    def with_chunks(self, chunks: dict[int, int]) -> _Transaction:
+    def with_chunks(self, counts: dict[int, int]) -> _Transaction:
         """Return the same transaction, which reads this many chunks of the entities."""
-        reads = list(self.reads[: 1 + len(self.heads)])
-        for index, count in chunks.items():
-            reads.extend(_chunk_refs(self.heads[index], count))
-        return msgspec.structs.replace(self, reads=reads, chunks=chunks)
+        reads = Reads((self.table.ref, *self.heads.refs))
+        chunks = {
+            index: reads.add_all(_chunk_refs(self.heads.refs[index], count), UNDECODED)
+            for index, count in counts.items()
+        }
+        return msgspec.structs.replace(self, reads=reads.refs, chunks=chunks)
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[list[EntityWritten]]:
+    def decide(self, found: Found, stamp: int) -> Commit[list[EntityWritten]]:
         """See Decision.decide. Raises: PartFailed; _OtherChunkCount, after which it runs again
         `with_chunks`."""
-        heads = found[1 : 1 + len(self.heads)]
-        stored = self._stored(heads, iter(found[1 + len(self.heads) :]))
+        heads, stored = found[self.heads], self._stored(found)
+        parts = zip(self.calls, self.heads.refs, heads, stored, strict=True)
         results: list[EntityWritten] = []
         writes: list[Write] = []
         size_bytes = 0
-        for index, call in enumerate(self.calls):
+        for index, (call, ref, head, before) in enumerate(parts):
             try:
-                check_place(call, found[0])
-                after = self._after(index, stored[index], stamp)
+                check_place(call, found.record(self.table))
+                after = self._after(index, before, stamp)
                 values = [] if after is None else entity_records.encode(after)
                 size_bytes += sum(map(len, values))
                 if size_bytes > COMMIT_BYTES_MAX - _COMMIT_RESERVE_BYTES:
                     raise entities.invalid("The entities are too large to be written at once.")
             except StorageError as error:
                 raise PartFailed(index, error) from None
-            writes.extend(_writes(self.heads[index], values, heads[index]))
+            writes.extend(_writes(ref, values, head))
             if len(writes) > COMMIT_WRITES_MAX:
                 raise PartFailed(index, entities.invalid(_TOO_MANY_WRITES))
             results.append(EntityWritten(*self.pairs[index], after, call.input.echo))
-        return Commit(results, (Step(self.heads[0].partition, tuple(writes)),))
+        return Commit(results, (Step(self.partition, tuple(writes)),))
 
-    def _stored(
-        self, heads: Sequence[Record | None], rest: Iterator[Record | None]
-    ) -> list[StoredEntity | None]:
+    def _stored(self, found: Found) -> list[StoredEntity | None]:
         """Return the entities before the writes. A large one is complete only if it is to be
-        merged."""
-        found: list[StoredEntity | None] = []
+        merged. Raises: _OtherChunkCount."""
+        stored: list[StoredEntity | None] = []
         needed: dict[int, int] = {}
-        for index, record in enumerate(heads):
-            wanted = self.chunks.get(index, 0)
-            read = list(itertools.islice(rest, wanted)) if wanted else []
-            if record is None:
-                found.append(None)
+        for index, head in enumerate(found[self.heads]):
+            if head is None:
+                stored.append(None)
                 continue
-            head = entity_records.head(record.value)
-            count = head.chunks if self._merges(index) else 0
-            if not count:
-                found.append(StoredEntity(head.timestamp, head.fragment))
+            if not head.chunks or not self._merges(index):
+                stored.append(StoredEntity(head.timestamp, head.fragment))
                 continue
-            needed[index] = count
-            if len(read) == count:
-                values = [chunk.value for chunk in read if chunk is not None]
-                found.append(entity_records.whole(head, values))
-            else:
-                found.append(None)
-        if needed and any(self.chunks.get(index) != count for index, count in needed.items()):
+            needed[index] = head.chunks
+            chunks = found[self.chunks[index]] if index in self.chunks else ()
+            if len(chunks) == head.chunks:
+                values = [chunk for chunk in chunks if chunk is not None]
+                stored.append(entity_records.whole(head, values))
+        if any(self._chunk_count(index) != count for index, count in needed.items()):
             raise _OtherChunkCount(needed)
-        return found
+        return stored
+
+    def _chunk_count(self, index: int) -> int:
+        chunks = self.chunks.get(index)
+        return 0 if chunks is None else len(chunks.refs)
 
     def _merges(self, index: int) -> bool:
         return self.calls[index].input.change in entities.MERGES
@@ -255,9 +249,9 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
         return None if fragment is None else StoredEntity(stamp, fragment)
 
 
-def _writes(head: Ref, values: Sequence[bytes], before: Record | None) -> list[Write]:
+def _writes(head: Ref, values: Sequence[bytes], before: EntityHead | None) -> list[Write]:
     """Return the writes that replace the records of an entity."""
-    chunks_before = 0 if before is None else entity_records.head(before.value).chunks
+    chunks_before = 0 if before is None else before.chunks
     found = [Write(head.key, values[0] if values else None)]
     for index in range(max(len(values) - 1, chunks_before)):
         value = values[index + 1] if index + 1 < len(values) else None

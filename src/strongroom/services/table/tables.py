@@ -14,14 +14,14 @@ import msgspec
 
 from strongroom import errors, limits, table_errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Position, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Position, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import names
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.places import check_place, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job, JobKind, TableRecord
@@ -76,21 +76,25 @@ async def create_table(services: Services, call: Call[CreateTable]) -> TableName
     """
     given = call.input
     names.check_table(given.name)
-    ref = keys.table(call.target.account, given.name)
-    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, given))
+    ref, reads = keys.table(call.target.account, given.name), Reads()
+    table = reads.add(ref, records.TABLE)
+    return await services.commit(
+        _Create(ref.partition, reads.refs, call.rule.purpose, table, given)
+    )
 
 
 class _Create(Decision[TableNamed], frozen=True):
     """Create Table."""
 
+    table: ReadOne[TableRecord]
     given: CreateTable
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[TableNamed]:
+    def decide(self, found: Found, stamp: int) -> Commit[TableNamed]:
         """See Decision.decide. Raises: StorageError TableAlreadyExists."""
         given = self.given
-        if found[0] is not None:
+        if found.record(self.table) is not None:
             raise StorageError(table_errors.TABLE_ALREADY_EXISTS)
-        created = _written(self.reads[0], TableRecord(stamp, given.name))
+        created = _written(self.table.ref, TableRecord(stamp, given.name))
         return Commit(TableNamed(given.name, given.echo), (created,))
 
 
@@ -99,27 +103,35 @@ async def delete_table(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError ResourceNotFound.
     """
-    ref = place_ref(call)
-    await services.commit(
-        _Delete(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
-    )
+    await _commit(services, call, _Delete)
     services.work.set()
 
 
-class _Delete(Decision[None], frozen=True):
-    """Delete Table."""
+class _OfTable(Decision[None], frozen=True):
+    """A change of the table's own record, and of what belongs to it."""
 
     call: Call[Any]
+    table: ReadOne[TableRecord]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+
+async def _commit(services: Services, call: Call[Any], kind: type[_OfTable]) -> None:
+    reads = Reads()
+    table = reads.add(place_ref(call), records.TABLE)
+    call = call.with_pure_authorization()
+    await services.commit(kind(table.ref.partition, reads.refs, call.rule.purpose, call, table))
+
+
+class _Delete(_OfTable, frozen=True):
+    """Delete Table."""
+
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: StorageError ResourceNotFound."""
-        call, (ref,) = self.call, self.reads
-        table = records.TABLE.of(found[0])
+        call, table = self.call, found[self.table]
         if table is None or call.place is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
-        check_place(call, found[0])
+        check_place(call, found.record(self.table))
         name = f"{call.target.account}/{call.target.container}"
-        return Commit(None, deletion_steps(ref, name, table, stamp))
+        return Commit(None, deletion_steps(self.table.ref, name, table, stamp))
 
 
 def deletion_steps(ref: Ref, name: str, table: TableRecord, stamp: int) -> tuple[Step, ...]:
@@ -148,33 +160,24 @@ async def get_table(services: Services, call: Call[Any]) -> TableNamed:
 
 async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ...]:
     """Get Table ACL: return the stored policies. Raises: StorageError TableNotFound."""
-    (found,) = await services.store.read([place_ref(call)])
-    check_place(call, found)
-    table = records.TABLE.of(found)
-    assert table is not None
-    return table.policies
+    reads = Reads()
+    table = reads.add(place_ref(call), records.TABLE)
+    return place_in(call, await services.read(reads), table).policies
 
 
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
     """Set Table ACL. It takes effect with its answer. Raises: StorageError TableNotFound."""
-    ref = place_ref(call)
-    await services.commit(
-        _SetAcl(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
-    )
+    await _commit(services, call, _SetAcl)
 
 
-class _SetAcl(Decision[None], frozen=True):
+class _SetAcl(_OfTable, frozen=True):
     """Set Table ACL."""
 
-    call: Call[SetTableAcl]
-
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: StorageError TableNotFound."""
-        check_place(self.call, found[0])
-        table = records.TABLE.of(found[0])
-        assert table is not None
-        changed = msgspec.structs.replace(table, policies=self.call.input.policies)
-        return Commit(None, (_written(self.reads[0], changed),))
+        table, policies = place_in(self.call, found, self.table), self.call.input.policies
+        changed = msgspec.structs.replace(table, policies=policies)
+        return Commit(None, (_written(self.table.ref, changed),))
 
 
 def _written(ref: Ref, table: TableRecord) -> Step:

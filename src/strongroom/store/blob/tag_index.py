@@ -56,12 +56,6 @@ class TagChange(msgspec.Struct, frozen=True):
     before: BlobRecord | None
     after: BlobRecord | None
 
-    @property
-    def is_tagged(self) -> bool:
-        """Whether the record before or after the commit has entries."""
-        before, after = self.before, self.after
-        return bool((before is not None and before.tagged) or (after is not None and after.tagged))
-
 
 def tagged(record: BlobRecord | None, version: int = 0) -> Tagged:
     """Return the tags of a head or version that have entries; tags without a token have none."""

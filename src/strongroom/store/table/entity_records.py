@@ -60,6 +60,16 @@ def head(value: bytes) -> EntityHead:
     return EntityHead(timestamp, chunks, value[PREFIX_BYTES:])
 
 
+class _HeadCodec:
+    """Decodes head records, as a `Codec` does."""
+
+    def decode(self, data: bytes, /) -> EntityHead:
+        return head(data)
+
+
+HEAD: Final = _HeadCodec()
+
+
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
     """Return the Timestamps and the fragments of head records (at least one), in their order.
     Return None when one of them has chunks, and so is incomplete. Raises DamagedRecord."""

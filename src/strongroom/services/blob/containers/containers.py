@@ -116,8 +116,8 @@ class _Create(Decision[ContainerWritten], frozen=True):
 
     given: CreateContainer
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
-        """See Decision.decide. Raises: StorageError ContainerAlreadyExists."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
+        """See Decision.run. Raises: StorageError ContainerAlreadyExists."""
         if found[0] is not None:
             raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
         given = self.given

@@ -149,8 +149,8 @@ class _Mark(Decision[int], frozen=True):
     right: ResetRight
     generation: int
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[int]:
-        """See Decision.decide. Raises: ResetRefused."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[int]:
+        """See Decision.run. Raises: ResetRefused."""
         self.right.require()
         container = records.CONTAINER.of(found[0])
         if container is None or container.generation != self.generation:

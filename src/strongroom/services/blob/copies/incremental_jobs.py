@@ -233,8 +233,8 @@ class _Decided(Decision[None], frozen=True):
     edit: _Edit
     reader: Callable[[int], int]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: NotPending, Outdated, Backlog."""
         head, place = blob_records.BLOB.of(found[0]), records.CONTAINER.of(found[1])
         if place is None or place.generation != self.job.generation:
             raise NotPending

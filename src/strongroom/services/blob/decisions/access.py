@@ -331,8 +331,8 @@ class _StopDeletion(Decision[None], frozen=True):
 
     call: Call[Any]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError ContainerNotFound."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: StorageError ContainerNotFound."""
         check_place(self.call, found[0])
         container = records.CONTAINER.of(found[0])
         assert container is not None
@@ -382,7 +382,7 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     switches: Switches
     body_record_count: int = 0
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
         """Return the commit. Its result pairs the decision's result with whether work is due at
         once."""
         call = self.call
@@ -491,8 +491,8 @@ class _OfContainer(Decision[T], Generic[T], frozen=True):
     call: Call[Any]
     change: Callable[[ContainerRecord, int], Commit[T]]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.run."""
         check_place(self.call, found[0])
         container = records.CONTAINER.of(found[0])
         assert container is not None

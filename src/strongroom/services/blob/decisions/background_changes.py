@@ -61,8 +61,8 @@ class _BackgroundDecision(Decision[T | None], Generic[T], frozen=True):
     change: Callable[[BlobState, BlobChange], T]
     extra: int
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
-        """See Decision.decide. The result is None when the container was deleted or replaced."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
+        """See Decision.run. The result is None when the container was deleted or replaced."""
         end = 2 + self.extra
         if len(found) > end:
             place = records.CONTAINER.of(found[end])

@@ -161,7 +161,8 @@ class BlobChange:
     ) -> None:
         if after is not None:
             after = self._with_tag_token(after, before)
-        self._tag_changes.append(TagChange(version_id, before, after))
+        if _is_tagged(before) or _is_tagged(after):
+            self._tag_changes.append(TagChange(version_id, before, after))
         value = None if after is None else blob_records.BLOB.encode(after)
         self.put(keys.version(version_id), value)
 
@@ -263,8 +264,15 @@ class BlobChange:
             tuple(self._adopt),
             tuple(self._drop),
         )
-        tag_changes = (TagChange(0, self._place.before, head_record), *self._tag_changes)
-        if not any(one.is_tagged for one in tag_changes):
+        tag_changes, before = self._tag_changes, self._place.before
+        if _is_tagged(before) or _is_tagged(head_record):
+            tag_changes = [TagChange(0, before, head_record), *tag_changes]
+        if not tag_changes:
             return (*self._before, own, *self._after)  # the usual case
         entered, removed = tag_index.steps(self._generation, self._name, self.stamp, tag_changes)
         return (*self._before, *entered, own, *removed, *self._after)
+
+
+def _is_tagged(record: BlobRecord | None) -> bool:
+    """Return whether the tags of a record have entries."""
+    return record is not None and record.tagged != 0

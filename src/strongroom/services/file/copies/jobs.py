@@ -229,8 +229,8 @@ class _Change(Decision[None], frozen=True):
     mutation: Mutation | None
     pins: Callable[[ShareRecord, int], Pins]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: NotPending, Outdated, Backlog."""
         share, record = self._share(found), file_records.FILE.of(found[2])
         copy = _pending(record, self.job.token)
         if record is None or copy is None:

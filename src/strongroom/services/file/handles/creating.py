@@ -75,10 +75,8 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
     bits: int
     permission: PermissionGiven
 
-    def decide(
-        self, found: Sequence[Record | None], stamp: int
-    ) -> Commit[tuple[Where, FileRecord]]:
-        """See Decision.decide. Raises: PathChanged."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Where, FileRecord]]:
+        """See Decision.run. Raises: PathChanged."""
         where, is_directory = self.where, self.asked.must_be_directory
         share = share_in(self.access, found[0])
         end = 3 + len(where.refs)

@@ -172,8 +172,8 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
     place: NodePlace
     change: ChangeRecord[T]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.run."""
         share, record = self.place.records_in(found[0], found[1])
         if copies.is_pending(record.copy):
             # The copy began while the handle was open.

@@ -65,8 +65,8 @@ class _Remove(Decision[bool], frozen=True):
     place: NodePlace
     node: NodeRecord
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: PathChanged when the file has another name by now."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+        """See Decision.run. Raises: PathChanged when the file has another name by now."""
         node, place = file_records.NODE.of(found[0]), self.place
         if node is None or node.children:
             return Commit(False)

@@ -233,8 +233,8 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     seen: ResolvedRename
     frozen: frozenset[TimeField]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: PathChanged."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: PathChanged."""
         seen, source, target = self.seen, self.seen.source, self.seen.target
         share = share_in(self.place.access, found[0])
         first = 1 + len(source.refs)

@@ -96,8 +96,8 @@ class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
 
     call: Call[SnapshotShare]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareSnapshotTaken]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareSnapshotTaken]:
+        """See Decision.run."""
         check_place(self.call, found[0])
         assert found[0] is not None
         share, metadata = share_of(found[0]), self.call.input.metadata
@@ -159,8 +159,8 @@ class _DeleteSnapshot(Decision[None], frozen=True):
     call: Call[DeleteShare]
     snapshot: int
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run."""
         call, snapshot = self.call, self.snapshot
         share = require_snapshot(call, found[0])
         taken = records.SHARE.of(found[1])
@@ -228,8 +228,8 @@ class _DeleteShare(Decision[None], frozen=True):
     deletion: PlaceDeletion
     is_kept: bool
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: _SnapshotsChanged."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
+        """See Decision.run. Raises: _SnapshotsChanged."""
         call = self.call
         check_place(call, found[0])
         assert found[0] is not None

@@ -93,8 +93,8 @@ class _Create(Decision[ShareWritten], frozen=True):
 
     given: CreateShare
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareWritten]:
-        """See Decision.decide. Raises: StorageError ShareAlreadyExists."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareWritten]:
+        """See Decision.run. Raises: StorageError ShareAlreadyExists."""
         if found[0] is not None:
             raise StorageError(file_errors.SHARE_ALREADY_EXISTS)
         given = self.given
@@ -240,8 +240,8 @@ class _OfShare(Decision[T], Generic[T], frozen=True):
     call: Call[Any]
     change: ShareDecision[T]
 
-    def decide(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.decide."""
+    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
+        """See Decision.run."""
         share = _named(self.call, found)
         leases.guard(share.lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
         result, changed = self.change(share, stamp)
