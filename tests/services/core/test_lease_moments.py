@@ -14,6 +14,7 @@ from strongroom.services.blob import leasing, list_blobs
 from strongroom.services.blob.containers import list_containers
 from strongroom.services.blob.containers.list_containers import ListContainers
 from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.containers import view_container
 from strongroom.services.blob.list_blobs import ListBlobs
 from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import AcquireLease, RenewLease, holds
@@ -92,7 +93,7 @@ def test_reads_of_a_container() -> None:
         rule = container.GET_CONTAINER_PROPERTIES.rule
         asked: Call[Any] = await placed(on, rule=rule, lease_id=ID)
         slow_time(on, lambda: renew_container(on))
-        record, _ = await access.view_container(on, asked)
+        record, _ = await view_container(on, asked)
         assert record.lease is not None and record.lease.id == ID
 
     run(test)

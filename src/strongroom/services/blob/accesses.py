@@ -15,11 +15,14 @@ from typing import Final
 
 import msgspec
 
+from strongroom.engines.base import Ref
 from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.core.decisions import ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.store.blob.blob_records import BlobRecord, visible
+from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, shown
 from strongroom.store.core import keys
 from strongroom.store.core.keys import Past
 from strongroom.values import TICKS_PER_S, Purpose
@@ -58,14 +61,19 @@ async def write_accesses(services: Services) -> None:
     """Write the last access times. ETag, Last-Modified and lease do not change. Raises:
     EngineError."""
     for generation, name, past in services.disposable.of(Accesses).take():
-        extra = () if past is None else (keys.past(past),)
-        decide = functools.partial(_accessed, past)
+        reads, read = Reads(), None
+        if past is not None:
+            ref = Ref(keys.blob(generation, name), keys.past(past))
+            read = reads.add(ref, blob_records.BLOB)
+        decide = functools.partial(_accessed, past, read)
         await change_in_background(
-            services, generation, name, decide, purpose=Purpose.UPKEEP, extra=extra
+            services, generation, name, decide, purpose=Purpose.UPKEEP, further=reads
         )
 
 
-def _accessed(past: Past | None, state: BlobState, change: BlobChange) -> None:
-    read = state.head if past is None else visible(state.extra[0])
-    if read is not None and is_due(read, state.now):
-        change.put_state(past, read, msgspec.structs.replace(read, accessed=state.now))
+def _accessed(
+    past: Past | None, read: ReadOne[BlobRecord] | None, state: BlobState, change: BlobChange
+) -> None:
+    blob = state.head if read is None else shown(state.found[read])
+    if blob is not None and is_due(blob, state.now):
+        change.put_state(past, blob, msgspec.structs.replace(blob, accessed=state.now))

@@ -17,6 +17,7 @@ from strongroom.semantics.core.lease import LeaseKind
 from strongroom.services.blob.decisions import access
 from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.containers import change_container
 from strongroom.services.blob.states.heads import refuse_pending_copy
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
@@ -84,7 +85,7 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseR
         return result, msgspec.structs.replace(container, lease=lease)
 
     def attempt() -> Awaitable[LeaseResult]:
-        return access.change_container(services, call, decide)
+        return change_container(services, call, decide)
 
     if not leasing.waits_for_lease(call):
         return await attempt()

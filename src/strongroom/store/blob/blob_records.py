@@ -123,12 +123,16 @@ RETIRED: Final = Codec(Retired)
 
 
 def visible(record: Record | None) -> BlobRecord | None:
-    """Return the head, snapshot or version in a record. Return None for an absent record, a deleted
-    and retained state, or a vacant head. Raises DamagedRecord."""
-    found = BLOB.of(record)
-    if found is None or found.deletion is not None or found.vacant:
+    """Return the head, snapshot or version in a record, if clients see it. Raises DamagedRecord."""
+    return shown(BLOB.of(record))
+
+
+def shown(blob: BlobRecord | None) -> BlobRecord | None:
+    """Return a head, snapshot or version, if clients see it. Return None for an absent one, a
+    deleted and retained state, or a vacant head."""
+    if blob is None or blob.deletion is not None or blob.vacant:
         return None
-    return found
+    return blob
 
 
 def as_version(head: BlobRecord) -> BlobRecord:

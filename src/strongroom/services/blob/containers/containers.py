@@ -8,14 +8,13 @@ section 12.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import blob_errors
 from strongroom.account_switches import ContainerProtection
-from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.blob.containers.deleting import (
     MarkLost,
@@ -24,9 +23,13 @@ from strongroom.services.blob.containers.deleting import (
     require_empty,
     require_mark,
 )
-from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.containers import (
+    change_container,
+    commit_container,
+    view_container,
+)
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import (
     PlaceDeletion,
@@ -107,18 +110,22 @@ async def create_container(services: Services, call: Call[CreateContainer]) -> C
 
     Raises: StorageError ContainerAlreadyExists.
     """
-    ref = keys.container(call.target.account, call.target.container)
-    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call.input))
+    ref, reads = keys.container(call.target.account, call.target.container), Reads()
+    place = reads.add(ref, records.CONTAINER)
+    return await services.commit(
+        _Create(ref.partition, reads.refs, call.rule.purpose, place, call.input)
+    )
 
 
 class _Create(Decision[ContainerWritten], frozen=True):
     """Create Container."""
 
+    place: ReadOne[ContainerRecord]
     given: CreateContainer
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ContainerWritten]:
-        """See Decision.run. Raises: StorageError ContainerAlreadyExists."""
-        if found[0] is not None:
+    def decide(self, found: Found, stamp: int) -> Commit[ContainerWritten]:
+        """See Decision.decide. Raises: StorageError ContainerAlreadyExists."""
+        if found.record(self.place) is not None:
             raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
         given = self.given
         created = ContainerRecord(
@@ -130,7 +137,7 @@ class _Create(Decision[ContainerWritten], frozen=True):
             scope=given.scope,
             denies_scopes=given.denies_scopes,
         )
-        write = Write(self.reads[0].key, records.CONTAINER.encode(created))
+        write = Write(self.place.ref.key, records.CONTAINER.encode(created))
         return Commit(ContainerWritten(stamp, stamp), (Step(self.partition, (write,)),))
 
 
@@ -140,7 +147,7 @@ async def get_container(services: Services, call: Call[Any]) -> ContainerView:
     Raises: StorageError ContainerNotFound, the lease errors (412); 304 ConditionNotMet at the end
         of a wait.
     """
-    container, now = await access.view_container(services, call)
+    container, now = await view_container(services, call)
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)
     return ContainerView(container, now, switches.immutability, protection)
@@ -172,7 +179,7 @@ async def _modify(services: Services, call: Call[Any], **changes: Any) -> Contai
         changed = msgspec.structs.replace(container, etag=stamp, modified=stamp, **changes)
         return ContainerWritten(stamp, stamp), changed
 
-    return await access.change_container(services, call, decide)
+    return await change_container(services, call, decide)
 
 
 async def delete_container(services: Services, call: Call[Any]) -> None:
@@ -221,7 +228,7 @@ async def _delete(services: Services, call: Call[Any], mark: int | None) -> None
 
         return Commit(None, deletion.steps(container.generation, kept, stamp))
 
-    await access.commit_container(services, call, decide)
+    await commit_container(services, call, decide)
     services.work.set()
 
 

@@ -20,7 +20,7 @@ import msgspec
 from strongroom import blob_errors
 from strongroom.engines.base import Position
 from strongroom.errors import ErrorCode, StorageError
-from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions.containers import change_container
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -63,7 +63,7 @@ async def require_empty(services: Services, call: Call[Any], not_empty_error: Er
     Returns: the mark, which `require_mark` needs.
     Raises: StorageError `not_empty_error`, and what guard_container raises.
     """
-    mark = await access.change_container(services, call, _mark)
+    mark = await change_container(services, call, _mark)
     if await _has_blobs(services, call):
         raise StorageError(not_empty_error)
     return mark

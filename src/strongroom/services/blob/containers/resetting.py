@@ -10,14 +10,13 @@ mark before (deleting.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from strongroom.account_switches import Switches
-from strongroom.engines.base import Commit, Partition, Position, Record, Step, Write
-from strongroom.services.core.decisions import Decision
+from strongroom.engines.base import Commit, Partition, Position, Step, Write
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.resetting import (
     FoundPlace,
     PlaceRemoval,
@@ -137,24 +136,27 @@ async def set_mark(services: Services, place: FoundPlace, right: ResetRight) -> 
 
     Returns: the mark; 0 if the container is gone. Raises: ResetRefused.
     """
-    ref = keys.container(*place.name.split("/"))
-    generation = _container(place).generation
-    return await services.commit(_Mark(ref.partition, [ref], Purpose.FREEING, right, generation))
+    ref, reads = keys.container(*place.name.split("/")), Reads()
+    there, generation = reads.add(ref, records.CONTAINER), _container(place).generation
+    return await services.commit(
+        _Mark(ref.partition, reads.refs, Purpose.FREEING, there, right, generation)
+    )
 
 
 class _Mark(Decision[int], frozen=True):
     """Set the mark of a deletion, unless the container is another by now. A mark that is there
     already is replaced, so whoever has set it looks at the blobs again."""
 
+    place: ReadOne[ContainerRecord]
     right: ResetRight
     generation: int
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[int]:
-        """See Decision.run. Raises: ResetRefused."""
+    def decide(self, found: Found, stamp: int) -> Commit[int]:
+        """See Decision.decide. Raises: ResetRefused."""
         self.right.require()
-        container = records.CONTAINER.of(found[0])
+        container = found[self.place]
         if container is None or container.generation != self.generation:
             return Commit(0)
         marked = msgspec.structs.replace(container, deleting=stamp)
-        write = Write(self.reads[0].key, records.CONTAINER.encode(marked))
+        write = Write(self.place.ref.key, records.CONTAINER.encode(marked))
         return Commit(stamp, (Step(self.partition, (write,)),))

@@ -10,12 +10,12 @@ taken when the copy is complete. A copy that starts again repeats the same write
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
 
-from strongroom.engines.base import Commit, Record, Ref
+from strongroom.engines.base import Commit, Ref
 from strongroom.semantics.blob.pages import IncrementalCopy
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
@@ -23,7 +23,7 @@ from strongroom.services.blob.copies.sources import OpenBlob, PageSource
 from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.copies.pending import NotPending
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -42,7 +42,7 @@ from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Backlog, Draft, Mutation, Outdated, Pins, Range
 from strongroom.store.core.keys import Past
-from strongroom.store.core.records import Job
+from strongroom.store.core.records import ContainerRecord, Job
 from strongroom.values import Purpose
 
 _Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
@@ -162,9 +162,7 @@ class _IncrementalCopyRun:
 
     async def _commit(self, mutation: Mutation | None, edit: _Edit) -> None:
         services, order = self._services, self._order
-        maps = services.held.of(Readers).maps
-        refs = [Ref(self._partition, keys.HEAD_KEY), keys.container(*order.destination.split("/"))]
-        refs += [] if mutation is None else mutation.reads
+        maps, reads = services.held.of(Readers).maps, Reads()
 
         def reader(stamp: int) -> int:
             if services.store.gateways.is_alone:
@@ -173,9 +171,12 @@ class _IncrementalCopyRun:
 
         decision = _Decided(
             self._partition,
-            refs,
+            reads.refs,
             Purpose.GROWTH,
             job=self._job,
+            head=reads.add(Ref(self._partition, keys.HEAD_KEY), blob_records.BLOB),
+            place=reads.add(keys.container(*order.destination.split("/")), records.CONTAINER),
+            leaves=reads.add_all(() if mutation is None else mutation.reads, UNDECODED),
             mutation=mutation,
             edit=edit,
             reader=reader,
@@ -223,19 +224,20 @@ def _incremental(head: BlobRecord) -> IncrementalCopy:
 
 
 class _Decided(Decision[None], frozen=True):
-    """One commit of a copy that is still pending in an existing container.
-
-    Reads: the head, the container, and the reads of the mutation.
-    """
+    """One commit of a copy that is still pending in an existing container; `leaves` are the reads
+    of the mutation."""
 
     job: Job
+    head: ReadOne[BlobRecord]
+    place: ReadOne[ContainerRecord]
+    leaves: ReadAll[bytes]
     mutation: Mutation | None
     edit: _Edit
     reader: Callable[[int], int]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: NotPending, Outdated, Backlog."""
-        head, place = blob_records.BLOB.of(found[0]), records.CONTAINER.of(found[1])
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+        head, place = found[self.head], found[self.place]
         if place is None or place.generation != self.job.generation:
             raise NotPending
         if head is None or head.copy is None or head.copy.id != self.job.token:
@@ -246,7 +248,8 @@ class _Decided(Decision[None], frozen=True):
         change = BlobChange(self.partition, job.generation, job.blob, stamp, head, None)
         if self.mutation is not None:
             pins = Pins(head.snapshots or int(head.shares), self.reader(stamp))
-            body, written = changed(head.body, self.mutation, found[2:], stamp, pins)
+            leaves = found.records(self.leaves)
+            body, written = changed(head.body, self.mutation, leaves, stamp, pins)
             take_change(change, written)
             if written.has_garbage:
                 change.sweep()

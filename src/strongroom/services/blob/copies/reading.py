@@ -8,7 +8,7 @@ here: who may read it (the locator that the program is composed with). Source: "
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from strongroom import blob_errors, limits
 from strongroom.auth.request import Service
@@ -33,6 +33,7 @@ from strongroom.services.core.copies.sources import (
     require_part,
     source_missing,
 )
+from strongroom.services.core.decisions import UNDECODED, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -41,6 +42,7 @@ from strongroom.store.blob.bodies.kinds import read_with
 from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_store
 from strongroom.store.core import keys, records
+from strongroom.store.core.keys import Past
 from strongroom.values import etag_text
 
 # To read a range of a content that is longer than this, the whole content is not verified.
@@ -130,29 +132,39 @@ def _check_conditions(wanted: SourceRequest, blob: BlobRecord) -> None:
 async def _look(
     services: Services, partition: Partition, source: LocalSource
 ) -> tuple[BlobRecord, Sequence[Record | None]]:
-    past, version = source.past, source.version
+    reads = Reads()
+    place = reads.add(keys.container(source.account, source.container), records.CONTAINER)
+    state = _StateReads.of(reads, partition, source.past)
     # The version may be the current one: then the head has it.
-    states = (past,) if version is None else (None, past)
-    named = [keys.HEAD_KEY if one is None else keys.past(one) for one in states]
-    body_keys = [key for one in states for key in read_with(one)]
-    place, *found = await services.store.read(
-        [
-            keys.container(source.account, source.container),
-            *(Ref(partition, key) for key in (*named, *body_keys)),
-        ]
-    )
-    container = records.CONTAINER.of(place)
+    head = None if source.version is None else _StateReads.of(reads, partition, None)
+    found = await services.read(reads)
+    container = found[place]
     if container is None or container.generation != source.generation:
         raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
-    blob = blob_records.visible(found[0])
-    bodies = found[len(named) :]
-    if version is not None and (blob is None or blob.version != version):
-        blob, bodies = blob_records.visible(found[1]), bodies[len(bodies) // 2 :]
+    current = None if head is None else blob_records.shown(found[head.blob])
+    if head is not None and current is not None and current.version == source.version:
+        state = head
+    blob = blob_records.shown(found[state.blob])
     if blob is None or not blob.committed:
         raise source_missing(blob_errors.BLOB_NOT_FOUND)
     if blob.rehydration is not None:
         blob = as_of(blob, await services.store.now())
-    return blob, bodies[: len(read_with(past))]
+    return blob, found.records(state.body)
+
+
+class _StateReads(NamedTuple):
+    """The reads of one state of a blob, and of the records of its body."""
+
+    blob: ReadOne[BlobRecord]
+    body: ReadAll[bytes]
+
+    @classmethod
+    def of(cls, reads: Reads, partition: Partition, past: Past | None) -> _StateReads:
+        """Add the reads of a state; `past` None = the head."""
+        key = keys.HEAD_KEY if past is None else keys.past(past)
+        blob = reads.add(Ref(partition, key), blob_records.BLOB)
+        beside = [Ref(partition, one) for one in read_with(past)]
+        return cls(blob, reads.add_all(beside, UNDECODED))
 
 
 async def _open(

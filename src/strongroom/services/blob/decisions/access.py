@@ -1,7 +1,8 @@
-"""The ways to read committed blobs and containers (`view_*`) and to change them (`change_*`).
+"""The ways to read a committed blob (`view_blob`) and to change one (`change_blob`).
 
 Lives here: the only ways to both: load what the request names, guard it, and let a pure decision
-run at the engine's serial point. Must not live here: any one operation's behaviour, HTTP, SQL.
+run at the engine's serial point. Must not live here: containers (containers.py), any one
+operation's behaviour, HTTP, SQL.
 """
 
 from __future__ import annotations
@@ -17,23 +18,17 @@ from strongroom import blob_errors, errors
 from strongroom.account_switches import DEFAULT_SWITCHES, ContainerProtection, Switches
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write, ref_of
+from strongroom.engines.base import Commit, Partition, Record, Ref, Step, Write, ref_of
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
+from strongroom.service_properties import ServiceProperties
 from strongroom.services.blob.decisions.changes import BlobChange
-from strongroom.services.blob.decisions.guard import guard_blob, guard_container, guard_scope
+from strongroom.services.blob.decisions.guard import guard_blob, guard_scope
 from strongroom.services.blob.decisions.rehydration import as_of
-from strongroom.services.blob.decisions.timed_reads import (
-    blob_at_0,
-    blob_at_1,
-    of_blob,
-    of_container,
-    read_with_time,
-    version_among,
-)
+from strongroom.services.blob.decisions.timed_reads import of_blob, read_with_time, version_among
 from strongroom.services.core.calls import Call, Existence
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import check_place, generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.store.blob import blob_records
@@ -44,7 +39,6 @@ from strongroom.store.core.keys import Past
 from strongroom.store.core.records import ContainerRecord
 
 T = TypeVar("T")
-R = TypeVar("R", BlobRecord, ContainerRecord)
 
 # Each write needs the properties of its account, which seldom change.
 _PROPERTIES_REMEMBERED: Final = 64
@@ -56,45 +50,50 @@ class BlobView(msgspec.Struct, frozen=True):
     """A blob's head, snapshot or version in one committed snapshot of its partition.
 
     `now` is store time if the record depends on time (it has a lease), else the record's own
-    modification time. `extra` are the further records that the caller requested, in order. `past`
-    says which snapshot or previous version it is; None = the head. `body_records` are the records
-    of its body (`read_with`), if they were requested.
+    modification time. `found` has the further records that the caller has named. `body` are the
+    records of the blob's body (`read_with`); None = not read. `past` says which snapshot or
+    previous version it is; None = the head.
     """
 
     blob: BlobRecord
     now: int
     partition: Partition
-    extra: tuple[Record | None, ...] = ()
+    found: Found
+    body: ReadAll[bytes] | None = None
     past: Past | None = None
     overrides: Overrides = NO_OVERRIDES
-    body_records: tuple[Record | None, ...] = ()
+
+    @property
+    def body_records(self) -> Sequence[Record | None]:
+        """The records of the body, none if they were not read."""
+        return () if self.body is None else self.found.records(self.body)
 
 
 class BlobState(msgspec.Struct, frozen=True):
     """A decision's view of a blob. `named` is the state that the request names; `past` says which
     snapshot or previous version that is, None = the head.
 
-    `deleted_head` is the soft-deleted head; then there is no `head`. `retention_days` is how long a
-    displaced state is kept (0 = not at all). `body_records` are the records of the head's body
-    (`read_with`); None = not read. `switches` are the account's, and `place` is the container's
-    record; background work has neither. `versions` counts the previous versions. `protection` is
-    the container's, None = none. `permits_permanent`: a soft-deleted state may be deleted
-    permanently.
+    `deleted_head` is the soft-deleted head; then there is no `head`. `found` has the further
+    records that the caller of `change_blob` has named. `retention_days` is how long a displaced
+    state is kept (0 = not at all). `body` are the records of the head's body (`read_with`); None =
+    not read. `switches` are the account's, and `container` is the blob's; background work has
+    neither. `versions` counts the previous versions. `protection` is the container's, None = none.
+    `permits_permanent`: a soft-deleted state may be deleted permanently.
     """
 
     head: BlobRecord | None
     named: BlobRecord | None
     upload: Upload | None
-    extra: tuple[Record | None, ...]
+    found: Found
     now: int
     head_version: int | None = None
     deleted_head: BlobRecord | None = None
     retention_days: int = 0
-    body_records: tuple[Record | None, ...] | None = None
+    body: ReadAll[bytes] | None = None
     past: Past | None = None
     switches: Switches = DEFAULT_SWITCHES
     versions: int = 0
-    place: Record | None = None
+    container: ContainerRecord | None = None
     protection: ContainerProtection | None = None
     permits_permanent: bool = False
 
@@ -103,15 +102,17 @@ class BlobState(msgspec.Struct, frozen=True):
         """Return whether a write keeps the blob that it replaces as a previous version."""
         return self.switches.versioning
 
-    def require_body_records(self) -> tuple[Record | None, ...]:
-        """Return `body_records`. Raises: _BodyRecordsNeeded: the decision runs again with them."""
-        if self.body_records is None:
+    def require_body_records(self) -> Sequence[Record | None]:
+        """Return the records of the head's body. Raises: _BodyRecordsNeeded: the decision runs
+        again with them."""
+        if self.body is None:
             raise _BodyRecordsNeeded
-        return self.body_records
+        return self.found.records(self.body)
 
 
 class _BodyRecordsNeeded(Exception):
-    """A decision needs `body_records`. Few decisions do, so they are read only on demand."""
+    """A decision needs the records of the body. Few decisions do, so they are read only on
+    demand."""
 
 
 class DeletionUnderWay(Exception):
@@ -119,114 +120,93 @@ class DeletionUnderWay(Exception):
 
 
 BlobDecision = Callable[[BlobState, BlobChange], T]
-ContainerDecision = Callable[[ContainerRecord, int], tuple[T, ContainerRecord | None]]
 
 
 def view_blob(
     services: Services,
     call: Call[Any],
-    extra: Sequence[Key] = (),
+    further: Reads | None = None,
     wait: bool = True,
     with_body_records: bool = False,
 ) -> Awaitable[BlobView]:
     """Return the committed blob that the request names, guarded. Wait when the request asks for it.
 
     Arguments:
-        extra: further keys of the blob's partition, read in the same snapshot.
+        further: what the caller reads in the view's `found`, from the same snapshot.
         wait: whether the operation supports `x-strongroom-wait`. A version is not waited for.
         with_body_records: whether the records of the body are read too.
 
     Raises: StorageError as guard_blob does.
     """
+    reads = Reads(() if further is None else further.refs)
     if call.target.version is not None:
-        return _view_version(services, call, call.target.version, extra, with_body_records)
-    if with_body_records:
-        extra = (*read_with(_named_past(call)), *extra)
+        return _view_version(services, call, call.target.version, reads, with_body_records)
     if not (wait and call.terms.wait_s):
-        return _view_blob_now(services, call, extra, with_body_records)
-    sight = _WaitingBlobRead(services, call, extra, with_body_records)
+        return _view_blob_now(services, call, reads, with_body_records)
+    sight = _WaitingBlobRead(services, call, reads, with_body_records)
     return services.waiting.until_answered(call.terms.wait_s, sight.attempt, call.client)
 
 
 async def _view_blob_now(
-    services: Services, call: Call[Any], extra: Sequence[Key], with_body_records: bool
+    services: Services, call: Call[Any], reads: Reads, with_body_records: bool
 ) -> BlobView:
-    named_ref = _named_ref(call)
+    past = _named_past(call)
     # The container was checked just before, within this same request.
-    refs = [named_ref, *[ref_of((named_ref.partition, key)) for key in extra]]
-    (_, *rest), blob, now = await read_with_time(services, blob_at_0, refs)
+    named = reads.add(_named_ref(call, past), blob_records.BLOB)
+    partition = named.ref.partition
+    body = _add_body(reads, partition, past) if with_body_records else None
+    found, blob, now = await read_with_time(services, of_blob, reads, named)
     guard_blob(call, blob, now)
     assert blob is not None
-    return _view(call, blob, now, named_ref.partition, rest, with_body_records)
+    overrides = call.caller.grant.overrides
+    return BlobView(blob, now, partition, found, body=body, past=past, overrides=overrides)
 
 
-def _view(
-    call: Call[Any],
-    blob: BlobRecord,
-    now: int,
-    partition: Partition,
-    rest: Sequence[Record | None],
-    with_body_records: bool,
-) -> BlobView:
-    """Return the view of a blob that was read. `rest` begins with the records of its body if
-    `with_body_records`."""
-    at = len(read_with(None)) if with_body_records else 0
-    return BlobView(
-        blob,
-        now,
-        partition,
-        tuple(rest[at:]),
-        past=_named_past(call),
-        overrides=call.caller.grant.overrides,
-        body_records=tuple(rest[:at]),
-    )
+def _add_body(reads: Reads, partition: Partition, past: Past | None) -> ReadAll[bytes]:
+    """Add the reads of the records of a body; `past` None = the head's."""
+    return reads.add_all([ref_of((partition, key)) for key in read_with(past)], UNDECODED)
 
 
 async def _view_version(
-    services: Services, call: Call[Any], version: int, extra: Sequence[Key], with_body_records: bool
+    services: Services, call: Call[Any], version: int, reads: Reads, with_body_records: bool
 ) -> BlobView:
     """Return the view of the version with this id, be it the current or a previous one."""
     partition, past = keys.blob(generation_of(call), call.target.blob), Past(version, True)
-    head_body, own_body = (read_with(None), read_with(past)) if with_body_records else ((), ())
-    wanted = (keys.HEAD_KEY, keys.past(past), *head_body, *own_body, *extra)
-    refs = [ref_of((partition, key)) for key in wanted]
-    pick = functools.partial(version_among, version)
-    found, blob, now = await read_with_time(services, pick, refs)
+    head = reads.add(ref_of((partition, keys.HEAD_KEY)), blob_records.BLOB)
+    previous = reads.add(ref_of((partition, keys.past(past))), blob_records.BLOB)
+    head_body = _add_body(reads, partition, None) if with_body_records else None
+    own_body = _add_body(reads, partition, past) if with_body_records else None
+    pick = functools.partial(version_among, version, previous)
+    found, blob, now = await read_with_time(services, pick, reads, head)
     guard_blob(call, blob, now)
     assert blob is not None
-    is_current = blob_at_0(found, now)[0] == blob
-    at = 2 if is_current else 2 + len(head_body)
-    return BlobView(
-        blob,
-        now,
-        partition,
-        tuple(found[2 + 2 * len(head_body) :]),
-        past=None if is_current else past,
-        overrides=call.caller.grant.overrides,
-        body_records=tuple(found[at : at + len(head_body)]),
-    )
+    current, _ = of_blob(found, head, now)
+    state, body = (None, head_body) if current == blob else (past, own_body)
+    overrides = call.caller.grant.overrides
+    return BlobView(blob, now, partition, found, body=body, past=state, overrides=overrides)
 
 
 class _WaitingBlobRead:
     """The repeated reads of a blob by one waiting request."""
 
     def __init__(
-        self, services: Services, call: Call[Any], extra: Sequence[Key], with_body_records: bool
+        self, services: Services, call: Call[Any], reads: Reads, with_body_records: bool
     ) -> None:
         self._services = services
         self._call = call
-        self._with_body_records = with_body_records
-        self._named = _named_ref(call)
-        refs = [ref_of((self._named.partition, key)) for key in extra]
-        self._refs = [place_ref(call), self._named, *refs]
+        self._past = _named_past(call)
+        self._reads = reads
+        self._place = reads.add(place_ref(call), records.CONTAINER)
+        self._named = reads.add(_named_ref(call, self._past), blob_records.BLOB)
+        self._partition = self._named.ref.partition
+        self._body = _add_body(reads, self._partition, self._past) if with_body_records else None
         self._was_there = False
 
     async def attempt(self) -> BlobView:
         """Return the blob as it is now. Raises: MustWait while the request must go on waiting."""
-        call, partition = self._call, self._named.partition
-        found, blob, now = await read_with_time(self._services, blob_at_1, self._refs, 1)
-        place, named, *rest = found
-        check_place(call, place)
+        call, named = self._call, self._named
+        found, blob, now = await read_with_time(self._services, of_blob, self._reads, named)
+        check_place(call, found.record(self._place))
         try:
             guard_blob(call, blob, now)
         except StorageError as error:
@@ -234,20 +214,29 @@ class _WaitingBlobRead:
             if gone or error.row not in _WAITABLE:
                 raise
             self._was_there = blob is not None
-            watched = [(place_ref(call), place and place.version)]
-            watched.append((self._named, named and named.version))
+            watched = [(read.ref, found.version(read)) for read in (self._place, named)]
             until = None if blob is None else leases.next_timed_change(blob.lease, now)
             raise MustWait(error, watched, now, until) from None
         assert blob is not None
-        return _view(call, blob, now, partition, rest, self._with_body_records)
+        return BlobView(
+            blob,
+            now,
+            self._partition,
+            found,
+            body=self._body,
+            past=self._past,
+            overrides=call.caller.grant.overrides,
+        )
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
     """Refuse early, on committed state, what the serial point would refuse too, before a large
     body is read. Raises: as guard_blob."""
-    refs = [place_ref(call), _named_ref(call)]
-    found, blob, now = await read_with_time(services, blob_at_1, refs, 1)
-    check_place(call, found[0])
+    reads = Reads()
+    place = reads.add(place_ref(call), records.CONTAINER)
+    named = reads.add(_named_ref(call, _named_past(call)), blob_records.BLOB)
+    found, blob, now = await read_with_time(services, of_blob, reads, named)
+    check_place(call, found.record(place))
     guard_blob(call, blob, now)
 
 
@@ -259,49 +248,50 @@ def _named_past(call: Call[Any]) -> Past | None:
     return None if target.snapshot is None else Past(target.snapshot)
 
 
-def _named_ref(call: Call[Any]) -> Ref:
+def _named_ref(call: Call[Any], past: Past | None) -> Ref:
     """Return the key of the blob, snapshot or previous version that the request names."""
-    partition, past = keys.blob(generation_of(call), call.target.blob), _named_past(call)
+    partition = keys.blob(generation_of(call), call.target.blob)
     return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
 
 
 async def change_blob(
-    services: Services, call: Call[Any], decide: BlobDecision[T], extra: Sequence[Key] = ()
+    services: Services, call: Call[Any], decide: BlobDecision[T], further: Reads | None = None
 ) -> T:
     """Decide on one blob at the serial point and commit durably.
 
     Arguments:
         decide: pure: (state, change) -> result; it collects the writes in `change`.
-        extra: further keys of the partition that the decision needs and guards.
+        further: what `decide` reads in `state.found`, and guards.
 
     Raises: StorageError as guard_blob and the decision do; the engine's errors.
     """
     call = call.with_pure_authorization()
-    named_ref = _named_ref(call)
-    partition = named_ref.partition
-    refs = [place_ref(call), keys.service_properties(call.target.account, Service.BLOB.value)]
-    refs += [ref_of((partition, key)) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
-    past = _named_past(call)
-    if past is not None:
-        refs.append(named_ref)
+    account, past = call.target.account, _named_past(call)
+    named_ref = _named_ref(call, past)
+    partition, blob = named_ref.partition, blob_records.BLOB
+    properties = keys.service_properties(account, Service.BLOB.value)
+    reads = Reads(() if further is None else further.refs)
     decision = _CallerDecision(
         partition,
-        refs,
+        reads.refs,
         call.rule.purpose,
         call=call,
         change=decide,
-        extra=len(extra),
-        past=past,
-        switches=services.switches(call.target.account),
+        switches=services.switches(account),
+        place=reads.add(place_ref(call), records.CONTAINER),
+        properties=reads.add(properties, records.PROPERTIES),
+        head=reads.add(ref_of((partition, keys.HEAD_KEY)), blob),
+        upload=reads.add(ref_of((partition, keys.UPLOAD_KEY)), blob_records.UPLOAD),
+        named=None if past is None else (past, reads.add(named_ref, blob)),
     )
     if decision.switches.versioning:
-        decision = _with_body(decision)
+        decision = decision.with_body()
     while True:
         try:
             result, has_work = await services.commit(decision)
             break
         except _BodyRecordsNeeded:
-            decision = _with_body(decision)
+            decision = decision.with_body()
         except DeletionUnderWay:
             await _stop_deletion(services, call)
     if has_work:
@@ -309,42 +299,29 @@ async def change_blob(
     return result
 
 
-def _with_body(decision: _CallerDecision[T]) -> _CallerDecision[T]:
-    """Return the same decision with the records of the head's body among its reads."""
-    refs = list(decision.reads)
-    body_refs = [ref_of((decision.partition, key)) for key in read_with(None)]
-    refs[_FIRST_EXTRA:_FIRST_EXTRA] = body_refs
-    return msgspec.structs.replace(decision, reads=refs, body_record_count=len(body_refs))
-
-
 async def _stop_deletion(services: Services, call: Call[Any]) -> None:
     """Make a deletion of the container that is under way check for blobs again.
 
     Raises: StorageError ContainerNotFound when the deletion has been committed.
     """
-    ref = place_ref(call)
-    await services.commit(_StopDeletion(ref.partition, [ref], call.rule.purpose, call))
+    reads = Reads()
+    place = reads.add(place_ref(call), records.CONTAINER)
+    partition, purpose = place.ref.partition, call.rule.purpose
+    await services.commit(_StopDeletion(partition, reads.refs, purpose, call, place))
 
 
 class _StopDeletion(Decision[None], frozen=True):
     """Remove the mark that a deletion has left on the container."""
 
     call: Call[Any]
+    place: ReadOne[ContainerRecord]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: StorageError ContainerNotFound."""
-        check_place(self.call, found[0])
-        container = records.CONTAINER.of(found[0])
-        assert container is not None
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: StorageError ContainerNotFound."""
+        container = place_in(self.call, found, self.place)
         unmarked = msgspec.structs.replace(container, deleting=0)
-        write = Write(self.reads[0].key, records.CONTAINER.encode(unmarked))
+        write = Write(self.place.ref.key, records.CONTAINER.encode(unmarked))
         return Commit(None, (Step(self.partition, (write,)),))
-
-
-# The positions of the reads of _CallerDecision.
-_PROPERTIES: Final = 1
-_HEAD: Final = 2
-_FIRST_EXTRA: Final = 4
 
 
 @lru_cache(_PROPERTIES_REMEMBERED)
@@ -369,59 +346,58 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     """A decision on one blob on behalf of a caller, who is authorized first.
 
     Arguments:
-        extra: how many further records of the partition `change` needs.
-        past: the snapshot or version that is named; its record is read last.
+        change: the decision on the blob's state.
         switches: the account's switches.
-        body_record_count: how many records of the head's body were read before the further ones.
+        named: the snapshot or version that is named; None = it is the head.
+        body: the records of the head's body; None = they are not read.
     """
 
     call: Call[Any]
     change: BlobDecision[T]
-    extra: int
-    past: Past | None
     switches: Switches
-    body_record_count: int = 0
+    place: ReadOne[ContainerRecord]
+    properties: ReadOne[ServiceProperties]
+    head: ReadOne[BlobRecord]
+    upload: ReadOne[Upload]
+    named: tuple[Past, ReadOne[BlobRecord]] | None
+    body: ReadAll[bytes] | None = None
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[T, bool]]:
+    def with_body(self) -> _CallerDecision[T]:
+        """Return the same decision, which also reads the records of the head's body."""
+        reads = Reads(self.reads)
+        body = _add_body(reads, self.partition, None)
+        return msgspec.structs.replace(self, reads=reads.refs, body=body)
+
+    def decide(self, found: Found, stamp: int) -> Commit[tuple[T, bool]]:
         """Return the commit. Its result pairs the decision's result with whether work is due at
         once."""
         call = self.call
-        check_place(call, found[0])
-        record = found[_HEAD]
-        head_record = blob_records.BLOB.of(record)
+        container = place_in(call, found, self.place)
+        head_record = found[self.head]
         head, deleted_head = split_head(head_record)
         if head is not None and head.rehydration is not None:
             head = as_of(head, stamp)
-        named, past = head, self.past
-        if past is not None:
-            if past.is_version and head is not None and head.version == past.ticks:
-                past = None  # the current one
-            elif call.rule.existence is Existence.KEPT:
-                named = blob_records.BLOB.of(found[-1])
-            else:
-                named = of_blob(found[-1], stamp)[0]
+        named, past = self._named(found, head, stamp)
         guard_blob(call, named, stamp)
         if call.terms.scope is not None or call.rule.names_scope:
             guard_scope(call, named)
-        upload = blob_records.UPLOAD.of(found[_HEAD + 1])
-        target = call.target.blob
+        upload, target = found[self.upload], call.target.blob
         change = BlobChange(self.partition, generation_of(call), target, stamp, head_record, upload)
-        behind = _FIRST_EXTRA + self.body_record_count
-        retention_days, permits_permanent = _retention(found[_PROPERTIES])
+        retention_days, permits_permanent = _retention(found.record(self.properties))
         state = BlobState(
             head,
             named,
             upload,
-            tuple(found[behind : behind + self.extra]),
+            found,
             stamp,
-            None if record is None else record.version,
+            found.version(self.head),
             deleted_head=deleted_head,
             retention_days=retention_days,
-            body_records=tuple(found[_FIRST_EXTRA:behind]) if self.body_record_count else None,
+            body=self.body,
             past=past,
             switches=self.switches,
             versions=0 if head_record is None else head_record.versions,
-            place=found[0],
+            container=container,
             protection=self.switches.containers.get(call.target.container),
             permits_permanent=permits_permanent,
         )
@@ -429,72 +405,16 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
         steps = change.steps()
         return Commit((result, change.has_work), steps)
 
-
-async def view_container(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
-    """Return the committed container, guarded, with store time. Wait when the request asks for it.
-
-    Raises: StorageError ContainerNotFound, lease and condition errors.
-    """
-    if not call.terms.wait_s:
-        return await _view_container_now(services, call)
-    return await services.waiting.until_answered(
-        call.terms.wait_s, lambda: _view_container_now(services, call), call.client
-    )
-
-
-async def _view_container_now(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
-    ref = keys.container(call.target.account, call.target.container)
-    (found,), container, now = await read_with_time(services, of_container, [ref])
-    check_place(call, found)
-    assert container is not None and found is not None
-    try:
-        guard_container(call, container, now)
-    except StorageError as error:
-        if error.row is not errors.NOT_MODIFIED or not call.terms.wait_s:
-            raise
-        until = leases.next_timed_change(container.lease, now)
-        raise MustWait(error, [(ref, found.version)], now, until) from None
-    return container, now
-
-
-async def change_container(services: Services, call: Call[Any], decide: ContainerDecision[T]) -> T:
-    """Decide on a container's own record: (record, stamp) -> (result, new record or None).
-
-    Raises: StorageError ContainerNotFound, lease and condition errors, the decision's own.
-    """
-    ref = keys.container(call.target.account, call.target.container)
-
-    def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
-        result, changed = decide(container, stamp)
-        if changed is None:
-            return Commit(result)
-        write = Write(ref.key, records.CONTAINER.encode(changed))
-        return Commit(result, (Step(ref.partition, (write,)),))
-
-    return await commit_container(services, call, committed)
-
-
-async def commit_container(
-    services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
-) -> T:
-    """Like `change_container`, for a decision that returns the steps of the commit itself."""
-    ref = keys.container(call.target.account, call.target.container)
-    call = call.with_pure_authorization()
-    return await services.commit(
-        _OfContainer(ref.partition, [ref], call.rule.purpose, call, decide)
-    )
-
-
-class _OfContainer(Decision[T], Generic[T], frozen=True):
-    """A decision on a container's own record on behalf of a caller, who is authorized first."""
-
-    call: Call[Any]
-    change: Callable[[ContainerRecord, int], Commit[T]]
-
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.run."""
-        check_place(self.call, found[0])
-        container = records.CONTAINER.of(found[0])
-        assert container is not None
-        guard_container(self.call, container, stamp)
-        return self.change(container, stamp)
+    def _named(
+        self, found: Found, head: BlobRecord | None, stamp: int
+    ) -> tuple[BlobRecord | None, Past | None]:
+        """Return the state that the request names, and which snapshot or previous version that
+        is."""
+        if self.named is None:
+            return head, None
+        past, read = self.named
+        if past.is_version and head is not None and head.version == past.ticks:
+            return head, None  # the current one
+        if self.call.rule.existence is Existence.KEPT:
+            return found[read], past
+        return of_blob(found, read, stamp)[0], past

@@ -6,16 +6,18 @@ Lives here: that way, beside the one for requests (access.py). Must not live her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from strongroom.engines.base import Commit, Key, Record, Ref
+from strongroom.engines.base import Commit, Ref
 from strongroom.services.blob.decisions.access import BlobState, split_head
 from strongroom.services.blob.decisions.changes import BlobChange
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
+from strongroom.store.blob.blob_records import BlobRecord, Upload
 from strongroom.store.core import keys, records
+from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Purpose
 
 T = TypeVar("T")
@@ -28,51 +30,59 @@ async def change_in_background(
     decide: Callable[[BlobState, BlobChange], T],
     container: str | None = None,
     purpose: Purpose = Purpose.GROWTH,
-    extra: Sequence[Key] = (),
+    further: Reads | None = None,
 ) -> T | None:
     """Decide on a blob at the serial point, without a caller.
 
     Arguments:
         container: account/container that must still have `generation`; None = it is not checked.
         purpose: see Engine.update.
-        extra: further keys of the partition that the decision needs and guards.
+        further: what `decide` reads in `state.found`, and guards.
 
     Returns: what `decide` returns; None when the container was deleted or replaced.
     """
-    partition = keys.blob(generation, name)
-    refs = [Ref(partition, key) for key in (keys.HEAD_KEY, keys.UPLOAD_KEY, *extra)]
+    partition, place = keys.blob(generation, name), None
+    reads = Reads(() if further is None else further.refs)
+    head = reads.add(Ref(partition, keys.HEAD_KEY), blob_records.BLOB)
+    upload = reads.add(Ref(partition, keys.UPLOAD_KEY), blob_records.UPLOAD)
     if container is not None:
-        refs.append(keys.container(*container.split("/")))
+        place = reads.add(keys.container(*container.split("/")), records.CONTAINER)
     return await services.commit(
         _BackgroundDecision(
-            partition, refs, purpose, generation, name, change=decide, extra=len(extra)
+            partition,
+            reads.refs,
+            purpose,
+            generation,
+            name,
+            decide,
+            head=head,
+            upload=upload,
+            place=place,
         )
     )
 
 
 class _BackgroundDecision(Decision[T | None], Generic[T], frozen=True):
-    """A decision on one blob without a caller.
-
-    A read after the `extra` further ones is the container's record.
-    """
+    """A decision on one blob without a caller; `place` None = the container is not checked."""
 
     generation: int
     name: str
     change: Callable[[BlobState, BlobChange], T]
-    extra: int
+    head: ReadOne[BlobRecord]
+    upload: ReadOne[Upload]
+    place: ReadOne[ContainerRecord] | None
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T | None]:
-        """See Decision.run. The result is None when the container was deleted or replaced."""
-        end = 2 + self.extra
-        if len(found) > end:
-            place = records.CONTAINER.of(found[end])
-            if place is None or place.generation != self.generation:
+    def decide(self, found: Found, stamp: int) -> Commit[T | None]:
+        """See Decision.decide. The result is None when the container was deleted or replaced."""
+        if self.place is not None:
+            container = found[self.place]
+            if container is None or container.generation != self.generation:
                 return Commit(None)
-        head_record, upload = blob_records.BLOB.of(found[0]), blob_records.UPLOAD.of(found[1])
+        head_record, upload = found[self.head], found[self.upload]
         head, deleted_head = split_head(head_record)
         change = BlobChange(self.partition, self.generation, self.name, stamp, head_record, upload)
-        rest, versions = tuple(found[2:end]), 0 if head_record is None else head_record.versions
+        versions = 0 if head_record is None else head_record.versions
         state = BlobState(
-            head, head, upload, rest, stamp, deleted_head=deleted_head, versions=versions
+            head, head, upload, found, stamp, deleted_head=deleted_head, versions=versions
         )
         return Commit(self.change(state, change), change.steps())

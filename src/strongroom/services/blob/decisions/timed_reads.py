@@ -1,20 +1,18 @@
 """Reading the records of a blob or container, and the time at which they are judged.
 
 Lives here: which of the records that were read is meant, and whether it depends on the time. Must
-not live here: whether a request may read it (access.py, guard.py).
+not live here: whether a request may read it (access.py, containers.py, guard.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-from strongroom.engines.base import Record, Ref
 from strongroom.services.blob.decisions.rehydration import as_of
+from strongroom.services.core.decisions import Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.store.blob import blob_records
-from strongroom.store.blob.blob_records import BlobRecord
-from strongroom.store.core import records
+from strongroom.store.blob.blob_records import BlobRecord, shown
 from strongroom.store.core.records import ContainerRecord
 
 R = TypeVar("R", bound="BlobRecord | ContainerRecord")
@@ -23,68 +21,63 @@ Timed = tuple[R | None, bool]
 """A value, and whether it depends on the time."""
 
 Pick = Callable[..., Timed[R]]
-"""pick(records, now) -> the value. `now` is store time, absent before it has been read."""
+"""pick(found, named, now) -> the value. `now` is store time, absent before it has been read."""
 
 
-def of_blob(record: Record | None, now: int | None = None) -> Timed[BlobRecord]:
-    """Return the blob, and whether it depends on the time."""
-    found = blob_records.visible(record)
-    if found is None:
+def of_blob(found: Found, named: ReadOne[BlobRecord], now: int | None = None) -> Timed[BlobRecord]:
+    """Return the blob, and whether it depends on the time. See Pick."""
+    blob = shown(found[named])
+    if blob is None:
         return None, False
-    if found.rehydration is not None and now is not None:
-        found = as_of(found, now)
-    return found, found.lease is not None or found.rehydration is not None
+    if blob.rehydration is not None and now is not None:
+        blob = as_of(blob, now)
+    return blob, blob.lease is not None or blob.rehydration is not None
 
 
-def blob_at_0(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
+def of_container(
+    found: Found, named: ReadOne[ContainerRecord], now: int | None = None
+) -> Timed[ContainerRecord]:
     """See Pick."""
-    return of_blob(found[0], now)
-
-
-def blob_at_1(found: Sequence[Record | None], now: int | None = None) -> Timed[BlobRecord]:
-    """See Pick."""
-    return of_blob(found[1], now)
-
-
-def of_container(found: Sequence[Record | None], now: int | None = None) -> Timed[ContainerRecord]:
-    """See Pick."""
-    container = records.CONTAINER.of(found[0])
+    container = found[named]
     return container, container is not None and container.lease is not None
 
 
 def version_among(
-    version: int, found: Sequence[Record | None], now: int | None = None
+    version: int,
+    previous: ReadOne[BlobRecord],
+    found: Found,
+    head: ReadOne[BlobRecord],
+    now: int | None = None,
 ) -> Timed[BlobRecord]:
     """Return the version of this id, current or previous. See Pick.
 
     Arguments:
-        found: begins with the head, and the previous version of this id.
+        previous: the previous version of this id.
     """
-    head = blob_at_0(found, now)
-    return head if head[0] is not None and head[0].version == version else blob_at_1(found, now)
+    current, is_timed = of_blob(found, head, now)
+    if current is not None and current.version == version:
+        return current, is_timed
+    return of_blob(found, previous, now)
 
 
 async def read_with_time(
-    services: Services,
-    pick: Pick[R],
-    refs: Sequence[Ref],
-    at: int = 0,
-) -> tuple[list[Record | None], R | None, int]:
+    services: Services, pick: Pick[R], reads: Reads, named: ReadOne[Any]
+) -> tuple[Found, R | None, int]:
     """Read records, decode one with `pick`, and return a time at which that one was current.
 
     That time is store time if the record depends on time, else the record's own modification.
 
     Arguments:
-        at: the position of the record whose version is its last change.
+        named: the record that `pick` is given; its version is its last change.
     """
-    found = await services.store.read(refs)
-    record, is_timed = pick(found)
+    found = Found(await services.store.read(reads.refs))
+    record, is_timed = pick(found, named)
     if record is None or not is_timed:
         return found, record, 0 if record is None else record.modified
     # Reading the time may take a while, and a lease may be renewed meanwhile. So the time is read
     # first. The record that is read after it may be newer, and is then judged at its own version.
     now = await services.store.now()
-    found = await services.store.read(refs)
-    again = found[at]
-    now = now if again is None else max(now, again.version)
-    return found, pick(found, now)[0], now
+    found = Found(await services.store.read(reads.refs))
+    version = found.version(named)
+    now = now if version is None else max(now, version)
+    return found, pick(found, named, now)[0], now

@@ -28,7 +28,6 @@ from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
-from strongroom.store.core import records
 
 
 def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> None:
@@ -107,8 +106,7 @@ def _require_protectable(state: BlobState) -> None:
 
 
 def _require_unmarked(state: BlobState) -> None:
-    container = records.CONTAINER.of(state.place)
-    if container is not None and container.deleting:
+    if state.container is not None and state.container.deleting:
         raise DeletionUnderWay
 
 

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import blob_errors
-from strongroom.engines.base import Engine, Key, Partition
+from strongroom.engines.base import Engine, Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.services.blob.decisions import access
 from strongroom.services.blob.decisions.access import BlobState
@@ -29,6 +29,7 @@ from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.states.displaced import body_without, drop_past
 from strongroom.services.blob.states.immutability import check_new_blob_allowed
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import ReadAll, Reads
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -102,9 +103,9 @@ async def undelete_blob(services: Services, call: Call[Any]) -> None:
         newer_than = 0
         while found := await find(services.store, partition, PAST_PER_COMMIT, _is_kept, newer_than):
             newer_than = found[-1][0].ticks
-            wanted = tuple(keys.past(past) for past, _ in found)
-            restore = functools.partial(_restore, wanted)
-            await access.change_blob(services, call, restore, wanted)
+            reads = Reads()
+            restore = functools.partial(_restore, _add_states(reads, partition, found))
+            await access.change_blob(services, call, restore, reads)
 
 
 def _is_kept(record: BlobRecord) -> bool:
@@ -131,7 +132,12 @@ def _restore_head(state: BlobState, change: BlobChange) -> None:
     )
 
 
-def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> None:
+def _add_states(reads: Reads, partition: Partition, found: Found) -> ReadAll[BlobRecord]:
+    """Add the reads of these snapshots and versions."""
+    return reads.add_all([Ref(partition, keys.past(past)) for past, _ in found], blob_records.BLOB)
+
+
+def _restore(wanted: ReadAll[BlobRecord], state: BlobState, change: BlobChange) -> None:
     check_new_blob_allowed(state)
     head, count = state.head, 0
     for past, record in _kept(wanted, state):
@@ -144,10 +150,10 @@ def _restore(wanted: tuple[Key, ...], state: BlobState, change: BlobChange) -> N
         change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots + count))
 
 
-def _kept(wanted: tuple[Key, ...], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
+def _kept(wanted: ReadAll[BlobRecord], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
     """Yield those of the snapshots and versions `wanted` that are soft-deleted."""
-    for key, found in zip(wanted, state.extra, strict=True):
-        record, past = blob_records.BLOB.of(found), keys.past_of(key.name)
+    for ref, record in zip(wanted.refs, state.found[wanted], strict=True):
+        past = keys.past_of(ref.key.name)
         if record is not None and past is not None and record.deletion is not None:
             yield past, record
 
@@ -163,17 +169,19 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
         found: Found = []
         while not found or len(found) == PAST_PER_COMMIT:
             found = await find(services.store, partition, PAST_PER_COMMIT, is_over)
-            wanted = tuple(keys.past(past) for past, _ in found)
-            drop = functools.partial(_drop, wanted, is_over)
+            reads = Reads()
+            drop = functools.partial(_drop, _add_states(reads, partition, found), is_over)
             await change_in_background(
-                services, job.generation, job.blob, drop, purpose=Purpose.FREEING, extra=wanted
+                services, job.generation, job.blob, drop, purpose=Purpose.FREEING, further=reads
             )
             if not found:
                 break
     services.work.set()
 
 
-def _drop(wanted: tuple[Key, ...], is_over: IsWanted, state: BlobState, change: BlobChange) -> None:
+def _drop(
+    wanted: ReadAll[BlobRecord], is_over: IsWanted, state: BlobState, change: BlobChange
+) -> None:
     """Drop the deleted head, and those of the snapshots and versions `wanted`, that have
     expired."""
     deleted_head, dropped = state.deleted_head, list[BlobRecord]()

@@ -44,6 +44,7 @@ from strongroom.services.blob.states.heads import (
 from strongroom.services.blob.states.immutability import refuse, refuse_by_container
 from strongroom.services.blob.states.retention import PAST_PER_COMMIT, drop_bodies, find_snapshots
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import UNDECODED, ReadAll, Reads
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -80,15 +81,19 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
     Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy and
         BlobImmutableDueToLegalHold (the container's), and what guard_blob raises.
     """
+    partition, reads = keys.blob(generation_of(call), call.target.blob), Reads()
+    body = reads.add_all([Ref(partition, key) for key in read_with(None)], UNDECODED)
     return await access.change_blob(
         services,
         call,
-        lambda state, change: _create_snapshot(call.input, state, change),
-        read_with(None),
+        lambda state, change: _create_snapshot(call.input, body, state, change),
+        reads,
     )
 
 
-def _create_snapshot(given: SnapshotBlob, state: BlobState, change: BlobChange) -> SnapshotCreated:
+def _create_snapshot(
+    given: SnapshotBlob, body_reads: ReadAll[bytes], state: BlobState, change: BlobChange
+) -> SnapshotCreated:
     head = state.head
     assert head is not None
     refuse_pending_copy(head)
@@ -105,7 +110,7 @@ def _create_snapshot(given: SnapshotBlob, state: BlobState, change: BlobChange) 
         )
     past = Past(change.stamp)
     change.put(keys.past(past), blob_records.BLOB.encode(taken))
-    body = head.body.snapshot(change, state.extra, past)
+    body = head.body.snapshot(change, state.found.records(body_reads), past)
     change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
     return SnapshotCreated(change.stamp, taken.shown_etag, taken.modified, head.version)
 

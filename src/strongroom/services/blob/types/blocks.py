@@ -35,6 +35,7 @@ from strongroom.services.blob.states.heads import (
     replace_head,
 )
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import ReadAll, Reads
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.slices import Steps, parts
@@ -89,12 +90,13 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         # Otherwise a Put Block List could be retried for ever, since something was staged each
         # time.
         await services.disposable.of(Precedence).wait_for_holders(partition)
-        earlier = await _staged_with_id(services, partition, call.input.block_id)
+        refs, reads = await _staged_with_id(services, partition, call.input.block_id), Reads()
+        earlier = reads.add_all(refs, blob_records.STAGED)
         await access.change_blob(
             services,
             call,
             lambda state, change: _stage(call, received, earlier, state, change),
-            earlier,
+            reads,
         )
     except BaseException:
         received.discard(services.store.contents)
@@ -104,21 +106,21 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
 
 async def _staged_with_id(
     services: Services, partition: Partition, block_id: bytes
-) -> tuple[Key, ...]:
-    """Return the keys of blocks that are staged under the same id."""
+) -> tuple[Ref, ...]:
+    """Return the records of blocks that are staged under the same id."""
     (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(found)
     if upload is None:
         return ()
     first, until = keys.staged_as(upload.number, block_id)
     items = await services.store.read_range(partition, True, first, until, _EARLIER_MAX)
-    return tuple(Key(True, item.name) for item in items)
+    return tuple(Ref(partition, Key(True, item.name)) for item in items)
 
 
 def _stage(
     call: Call[PutBlock],
     received: Received,
-    earlier: Sequence[Key],
+    earlier: ReadAll[StagedBlock],
     state: BlobState,
     change: BlobChange,
 ) -> None:
@@ -133,10 +135,10 @@ def _stage(
     if upload is None:
         upload = change.begin_upload(len(block_id))
     count = upload.count + 1
-    for key, found in zip(earlier, state.extra, strict=True):
+    for ref, block in zip(earlier.refs, state.found[earlier], strict=True):
         # Blocks that an ended upload staged may belong to the blob by now.
-        if found is not None and keys.staged_upload(key.name) == upload.number:
-            change.replace_staged(key, blob_records.STAGED.decode(found.value).content)
+        if block is not None and keys.staged_upload(ref.key.name) == upload.number:
+            change.replace_staged(ref.key, block.content)
             count -= 1
     rules.check_staged_count(count)
     content = received.content
@@ -210,9 +212,11 @@ async def _read_blocks(
     services: Services, call: Call[Any], retried_read: RetriedRead
 ) -> _BlocksRead:
     partition = keys.blob(generation_of(call), call.target.blob)
-    reads = (Ref(partition, keys.HEAD_KEY), Ref(partition, keys.UPLOAD_KEY))
-    found = await services.store.read(reads)
-    head, upload = blob_records.visible(found[0]), blob_records.UPLOAD.of(found[1])
+    reads = Reads()
+    head_read = reads.add(Ref(partition, keys.HEAD_KEY), blob_records.BLOB)
+    upload_read = reads.add(Ref(partition, keys.UPLOAD_KEY), blob_records.UPLOAD)
+    found = await services.read(reads)
+    head, upload = blob_records.shown(found[head_read]), found[upload_read]
     body = EMPTY if head is None else head.body
     retried_read.note_body(body)
     committed = await body.blocks(BodyPlace(services.store, partition))
@@ -376,11 +380,13 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
     with ExitStack() as precedence:
         takes = False
         while True:
-            view = await access.view_blob(services, call, (keys.UPLOAD_KEY,), wait=False)
+            reads = Reads()
+            upload = reads.add(Ref(partition, keys.UPLOAD_KEY), blob_records.UPLOAD)
+            view = await access.view_blob(services, call, reads, wait=False)
             tiers.require_online(view.blob.tier)
             retried_read.note_body(view.blob.body)
             try:
-                return await _lists(services, call, partition, view)
+                return await _lists(services, call, partition, view, view.found[upload])
             except (Stale, ContentMissing) as reason:
                 # Blocks were committed or swept during the read. Read the present state.
                 await retried_read.prepare_retry(reason)
@@ -391,7 +397,11 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
 
 
 async def _lists(
-    services: Services, call: Call[GetBlockList], partition: Partition, view: BlobView
+    services: Services,
+    call: Call[GetBlockList],
+    partition: Partition,
+    view: BlobView,
+    upload: Upload | None,
 ) -> BlockList:
     committed = uncommitted = None
     if call.input.committed:
@@ -399,16 +409,15 @@ async def _lists(
         committed = tuple(await services.turns.run(_committed_items(listed)))
     # Public access shows committed blocks only, whatever the client requests.
     if call.input.uncommitted and not call.caller.grant.anonymous:
-        uncommitted = await _uncommitted_items(services, call, partition, view)
+        uncommitted = await _uncommitted_items(services, partition, view, upload)
     return BlockList(view, committed, uncommitted)
 
 
 async def _uncommitted_items(
-    services: Services, call: Call[Any], partition: Partition, view: BlobView
+    services: Services, partition: Partition, view: BlobView, upload: Upload | None
 ) -> tuple[BlockItem, ...]:
     if view.past is not None or copies.is_pending(view.blob.copy):
         return ()
-    upload = blob_records.UPLOAD.of(view.extra[0])
     staged = await _staged(services, partition, upload)
     (again,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     now = blob_records.UPLOAD.of(again)

@@ -33,10 +33,10 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
         return OpenBody(self._data(place.beside)[offset : offset + length])
 
     def _data(self, beside: Sequence[Record | None]) -> bytes:
-        found = beside[0]
-        if found is None:
+        (record,) = beside
+        if record is None:
             raise ContentMissing("inline body")
-        return verified(found.value, self.crc64)
+        return verified(record.value, self.crc64)
 
     def release(self, change: BodyChange, past: Past, alone: bool) -> None:
         """See Body.release."""

@@ -193,14 +193,15 @@ class Mutation(msgspec.Struct, frozen=True):
         Raises: Outdated, Backlog; DamagedRecord.
         """
         collector = Collector(self.place)
+        pending, *records = found
         pins = pins._replace(reader=min(pins.reader, stamp - 1))
         if self.cleared is not None:
-            _log_clear(collector, clears_of(found[0]), Clear(stamp, *self.cleared), max(pins))
+            _log_clear(collector, clears_of(pending), Clear(stamp, *self.cleared), max(pins))
             return collector.change()
-        for span, record in zip(self.spans, found[1:], strict=True):
+        for span, record in zip(self.spans, records, strict=True):
             before = leaf_of(record)
-            versions = leaves.history(before, span.leaf, clears_of(found[0]), stamp)
-            seen = (version_of(record), version_of(found[0]))
+            versions = leaves.history(before, span.leaf, clears_of(pending), stamp)
+            seen = (version_of(record), version_of(pending))
             last = versions[-1] if versions else Leaf(0, ())
             extents = self._after(collector, span, last.extents, seen, stamp)
             if extents == last.extents and len(versions) < 2:

@@ -179,8 +179,9 @@ class Sweep:
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[list[int]]:
             collector = Collector(place)
             to_rewrite: list[int] = []
-            for number, record in zip(numbers, found[1:], strict=True):
-                versions = leaves.history(leaf_of(record), number, clears_of(found[0]), stamp)
+            pending, *records = found
+            for number, record in zip(numbers, records, strict=True):
+                versions = leaves.history(leaf_of(record), number, clears_of(pending), stamp)
                 if len(versions) < 2:
                     continue  # a mutation came first
                 if self._must_rewrite(versions[-1]):
@@ -208,7 +209,8 @@ class Sweep:
         place, span = self._place, LeafSpan(number, 0, LEAF_BYTES)
         refs = [place.clears(), place.leaf(number)]
         looked = await self._store.read(refs)
-        versions = leaves.history(leaf_of(looked[1]), number, clears_of(looked[0]), _LATEST)
+        pending, leaf = looked
+        versions = leaves.history(leaf_of(leaf), number, clears_of(pending), _LATEST)
         if len(versions) < 2:
             return True  # a mutation came first
         *before, last = versions
@@ -279,8 +281,9 @@ class Sweep:
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[None]:
             collector = Collector(place)
-            if found[0] is not None:
-                collector.put_clears(tuple(one for one in clears_of(found[0]) if one not in done))
+            (pending,) = found
+            if pending is not None:
+                collector.put_clears(tuple(one for one in clears_of(pending) if one not in done))
             return Commit(None, _steps(place, collector))
 
         await self._store.update(place.partition, [place.clears()], decide, Purpose.FREEING)
@@ -364,8 +367,9 @@ class Sweep:
                 past[Key(True, item.name)] = decode_leaf(item.value), until
 
         def decide(found: Sequence[Record | None], stamp: int) -> Commit[bool]:
+            now_present, *now_past = found
             # Another sweep may have removed versions that name the same stores.
-            if found[0] != present or None in found[1:]:
+            if now_present != present or None in now_past:
                 raise Outdated
             return self._decide_past(leaf, leaf_of(present), past)
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -43,6 +43,7 @@ from strongroom.services.blob.states.heads import (
 from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.blob.sweep import sweep_head_body
 from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.decisions import UNDECODED, ReadAll, Reads
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
@@ -300,20 +301,18 @@ async def _change(
     while True:
         head = await _page_blob(services, call, partition)
         draft.move(map_of(head.body, partition))
-        mutation = await draft.prepare(newest_snapshot(head.body))
+        mutation, reads = await draft.prepare(newest_snapshot(head.body)), Reads()
+        pages = _PagesRead(mutation, reads.add_all(mutation.reads, UNDECODED))
 
-        def decide(
-            state: BlobState, change: BlobChange, mutation: Mutation = mutation
-        ) -> BlobWritten:
+        def decide(state: BlobState, change: BlobChange, pages: _PagesRead = pages) -> BlobWritten:
             reader = maps.pins(partition, 0).reader
             if not services.store.gateways.is_alone:
                 reader = change.stamp
-            return _decide(mutation, check, reader, state, change)
+            return _decide(pages, check, reader, state, change)
 
         try:
             with maps.mutating(partition):
-                wanted = [ref.key for ref in mutation.reads]
-                return await access.change_blob(services, call, decide, wanted)
+                return await access.change_blob(services, call, decide, reads)
         except Outdated:
             continue
         except Backlog:
@@ -324,8 +323,15 @@ async def _change(
                 await asyncio.sleep(_SWEEP_S)
 
 
+class _PagesRead(NamedTuple):
+    """A prepared change of pages, and the records that it is decided on."""
+
+    mutation: Mutation
+    leaves: ReadAll[bytes]
+
+
 def _decide(
-    mutation: Mutation,
+    pages: _PagesRead,
     check: Callable[[BlobRecord], dict[str, Any]],
     reader: int,
     state: BlobState,
@@ -337,7 +343,8 @@ def _decide(
     refuse_change(changeable, state)
     changes = check(changeable)
     pins = Pins(head.snapshots or int(head.shares), reader)
-    body, written = changed(head.body, mutation, state.extra, change.stamp, pins)
+    leaves = state.found.records(pages.leaves)
+    body, written = changed(head.body, pages.mutation, leaves, change.stamp, pins)
     take_change(change, written)
     if written.has_garbage:
         change.sweep()
