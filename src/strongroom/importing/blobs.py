@@ -163,9 +163,10 @@ class _Head(_Target):
     def steps(
         self, found: Sequence[Record | None], stamp: int, taken: _Taken, is_first: bool
     ) -> tuple[Step, ...]:
+        (record,) = found
         if is_first:
-            require_absent(found[0])
-        head = blob_records.BLOB.of(found[0])
+            require_absent(record)
+        head = blob_records.BLOB.of(record)
         change = self._change(stamp, head)
         body = taken(change, EMPTY if head is None else head.body)
         change.put_head(self._written(head, body, stamp))
@@ -186,13 +187,14 @@ class _Snapshot(_Target):
     def steps(
         self, found: Sequence[Record | None], stamp: int, taken: _Taken, is_first: bool
     ) -> tuple[Step, ...]:
-        head, before = map(blob_records.BLOB.of, found)
+        head_record, before_record = found
+        head, before = blob_records.BLOB.of(head_record), blob_records.BLOB.of(before_record)
         if head is None:
             raise NotConvertible(_NO_BASE)
         if head.kind is not self.record.kind:
             raise NotConvertible("it has another type than its blob")
         if is_first:
-            require_absent(found[1])
+            require_absent(before_record)
         change = self._change(stamp, head)
         body = taken(_InSnapshot(change, self._past), EMPTY if before is None else before.body)
         snapshot = self._written(before, body, stamp)

@@ -54,7 +54,7 @@ async def import_entity(
         writes.append(Write(keys.entity_chunk(ref.key.name, index), chunk))
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        require_absent(found[0])
+        require_absent(*found)
         return (Step(ref.partition, tuple(writes)),)
 
     await session.commit(ref.partition, [ref], steps)

@@ -44,7 +44,8 @@ async def import_message(
     partition = keys.message_partition(place.generation, place.epoch)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        ledger = message_records.LEDGER.of(found[0])
+        (record,) = found
+        ledger = message_records.LEDGER.of(record)
         change = MessagesChange(place.generation, place.epoch, stamp, ledger)
         change.put(message, text)
         return change.steps()

@@ -60,7 +60,7 @@ async def import_container(session: ImportSession, given: ContainerDocument) -> 
     ref = keys.container(given.account_name, given.name)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        require_absent(found[0])
+        require_absent(*found)
         foreign = None if text is None else ForeignEtag(stamp, text)
         stamped = msgspec.structs.replace(record, generation=stamp, etag=stamp, foreign=foreign)
         return (_put(ref, records.CONTAINER.encode(stamped)),)
@@ -83,7 +83,7 @@ async def import_queue(session: ImportSession, given: QueueDocument) -> Imported
     ref = keys.queue(given.account_name, given.name)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        require_absent(found[0])
+        require_absent(*found)
         record = QueueRecord(stamp, stamp, secret, metadata, policies)
         begun = new_epoch(f"{given.account_name}/{given.name}", stamp, 0, stamp)
         return (*begun, _put(ref, records.QUEUE.encode(record)))
@@ -101,7 +101,7 @@ async def import_table(session: ImportSession, given: TableDocument) -> Imported
     ref = keys.table(given.account, given.table)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        require_absent(found[0])
+        require_absent(*found)
         return (_put(ref, records.TABLE.encode(TableRecord(stamp, given.table, policies))),)
 
     stamp = await session.commit(ref.partition, [ref], steps)
@@ -117,7 +117,7 @@ async def import_services(session: ImportSession, service: str, given: ServicesD
     ref = keys.service_properties(given.account_name, service)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
-        require_absent(found[0])
+        require_absent(*found)
         return (_put(ref, value),)
 
     await session.commit(ref.partition, [ref], steps)

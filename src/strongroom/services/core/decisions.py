@@ -20,7 +20,7 @@ the decision keeps in a field. `found[read]` is the value of that record:
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar, overload
+from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
 
 import msgspec
 
@@ -171,6 +171,7 @@ class Decision(msgspec.Struct, Generic[T], frozen=True):
     reads: Sequence[Ref]
     purpose: Purpose
 
+    @final
     def run(self, records: Sequence[Record | None], stamp: int) -> Commit[T]:
         """Decide on the records of `reads`, which are in its order. The engine calls it."""
         return self.decide(Found(records), stamp)

@@ -9,13 +9,12 @@ the two leaves an attribute record of a few hundred bytes that no name refers to
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import errors, file_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.copies import Copy
@@ -23,25 +22,24 @@ from strongroom.semantics.file import names
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.past_states import share_of, with_past_states
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
-from strongroom.services.file.permissions import DEFAULT_KEY
+from strongroom.services.file.permissions import DEFAULT_KEY, PermissionRead
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
 from strongroom.store.core import keys, records, share_keys
-from strongroom.store.core.records import CopyOrder, Job, JobKind
+from strongroom.store.core.records import CopyOrder, Job, JobKind, ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
 from strongroom.values import ContentProperties, Metadata
 
-_NAMES_FROM: Final = 4
 NO_PROPERTIES: Final = ContentProperties()
 
 
@@ -133,18 +131,20 @@ async def create(services: Services, call: Call[Any], where: Where, new: NewNode
     Raises: PathChanged; StorageError as create_file.
     """
     services.held.of(Opens).check_not_pending(keys.file(where.generation, where.parent))
-    parent = keys.file_node(where.generation, where.parent)
-    reads = [
-        place_ref(call),
-        parent,
-        parent_ref(where),
-        share_keys.share_usage(where.generation),
-        *where.refs,
-        *new.smb.permission.ref(where.generation),
-    ]
-    partition = keys.file_names(where.generation)
+    generation, reads = where.generation, Reads()
     decision = _Create(
-        partition, reads, call.rule.purpose, call.with_pure_authorization(), where, new
+        keys.file_names(generation),
+        reads.refs,
+        call.rule.purpose,
+        call=call.with_pure_authorization(),
+        where=where,
+        new=new,
+        share=reads.add(place_ref(call), records.SHARE),
+        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        parent_attributes=reads.add(parent_ref(where), file_records.FILE),
+        usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
+        on_path=where.read(reads),
+        permission=new.smb.permission.read(reads, generation),
     )
     made = await services.commit(decision)
     change = added(where.components, is_directory=new.is_directory)
@@ -158,18 +158,20 @@ class _Create(Decision[NodeWritten], frozen=True):
     call: Call[Any]
     where: Where
     new: NewNode
+    share: ReadOne[ShareRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+    usage: ReadOne[UsageRecord]
+    on_path: ReadAll[NameRecord]
+    permission: PermissionRead
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
-        """See Decision.run. Raises: PathChanged when the name is no longer free."""
+    def decide(self, found: Found, stamp: int) -> Commit[NodeWritten]:
+        """See Decision.decide. Raises: PathChanged when the name is no longer free."""
         call, where, new = self.call, self.where, self.new
-        check_place(call, found[0])
-        assert found[0] is not None
-        end = _NAMES_FROM + len(where.refs)
-        where.check(found[_NAMES_FROM:end])
+        share = place_in(call, found, self.share)
+        where.check(found, self.on_path)
         leases.guard(None, call.terms.lease_id, call.rule.lease, stamp)
-        permission, first = new.smb.permission.chosen(
-            DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
-        )
+        permission, first = self.permission.chosen(DEFAULT_KEY, found)
         record = FileRecord(
             stamp,
             stamp,
@@ -192,20 +194,19 @@ class _Create(Decision[NodeWritten], frozen=True):
         )
         attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
         node = NodeRecord(where.parent, names.fold(where.name), new.is_directory, 0, new.size_bytes)
-        counted = used(share_of(found[0]), found[3], new.size_bytes)
+        counted = used(share, found[self.usage], new.size_bytes)
         steps = (
             *first,
             Step(keys.file(where.generation, stamp), (attributes,)),
-            Step(self.partition, (*linked(where, stamp, found[1], node), *counted)),
-            *parent_touched(where, found[2], stamp),
+            Step(self.partition, (*linked(where, stamp, found[self.parent], node), *counted)),
+            *parent_touched(where, found[self.parent_attributes], stamp),
         )
-        return with_past_states(
-            share_of(found[0]), self.reads, found, Commit(NodeWritten(made, record), steps), stamp
-        )
+        commit = Commit(NodeWritten(made, record), steps)
+        return with_past_states(share, self.reads, found, commit, stamp)
 
 
 def linked(
-    where: Where, file_id: int, parent: Record | None, node: NodeRecord
+    where: Where, file_id: int, parent: NodeRecord | None, node: NodeRecord
 ) -> tuple[Write, ...]:
     """Return the writes that give a name to an id: the name, its node, and its parent's count.
 
@@ -223,17 +224,16 @@ def linked(
     return (*writes, *counted(where, parent, 1))
 
 
-def counted(where: Where, parent: Record | None, more: int) -> tuple[Write, ...]:
+def counted(where: Where, parent: NodeRecord | None, more: int) -> tuple[Write, ...]:
     """Return the write that adds `more` to the count of names in a parent. The root has no count.
 
     Raises: PathChanged when the parent is gone.
     """
     if where.parent == where.generation:
         return ()
-    node = file_records.NODE.of(parent)
-    if node is None or not node.is_directory:
+    if parent is None or not parent.is_directory:
         raise PathChanged
-    counted = msgspec.structs.replace(node, children=node.children + more)
+    counted = msgspec.structs.replace(parent, children=parent.children + more)
     key = keys.file_node(where.generation, where.parent).key
     return (Write(key, file_records.NODE.encode(counted)),)
 
@@ -262,13 +262,13 @@ def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -
 async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
     given = call.input
     require_overwrite(call)
+    reads = Reads()
+    permission_read = given.smb.permission.read_for(call, reads)
 
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        permission, first = given.smb.permission.chosen(
-            record.permission, where.generation, found[0] if found else None
-        )
+        permission, first = permission_read.chosen(record.permission, found)
         after = msgspec.structs.replace(
             record,
             etag=stamp,
@@ -281,9 +281,6 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
             **overwritten_attributes(given.smb, record, stamp),
         )
         return after, first
-
-    def reads(where: Where) -> tuple[Ref, ...]:
-        return given.smb.permission.ref(where.generation)
 
     try:
         return await ranges.replace_all(services, call, FileOperation.CREATE_FILE, changes, reads)

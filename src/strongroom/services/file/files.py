@@ -7,14 +7,13 @@ file.md 4 and 5.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import deletion
@@ -22,8 +21,8 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
@@ -31,8 +30,9 @@ from strongroom.services.file.creating import counted
 from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
-from strongroom.services.file.past_states import share_of, with_past_states
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.permissions import PermissionRead
 from strongroom.services.file.smb_properties import (
     NOTHING_GIVEN,
     SmbProperties,
@@ -40,9 +40,10 @@ from strongroom.services.file.smb_properties import (
     of_changed,
 )
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys, share_keys
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
 from strongroom.values import ContentProperties, Metadata
 
 
@@ -105,21 +106,19 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
         `nodes.view` raises.
     """
     given = call.input
-    touch = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE
+    touch, reads = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE, Reads()
+    permission = given.smb.permission.read_for(call, reads)
 
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        after, first = _with_smb(given.smb, touch, where, record, found, stamp)
+        after, first = _with_smb(given.smb, permission, touch, record, found, stamp)
         more: dict[str, Any] = {"copy": None}
         if given.properties is not None:
             more["properties"] = given.properties
         if given.size_bytes is not None:
             more["size_bytes"] = given.size_bytes
         return msgspec.structs.replace(after, **more), first
-
-    def reads(where: Where) -> tuple[Ref, ...]:
-        return given.smb.permission.ref(where.generation)
 
     clears = clears_read_only(given.smb)
     if given.size_bytes is not None:
@@ -138,15 +137,13 @@ async def set_directory_properties(
 ) -> NodeWritten:
     """Set the SMB properties of a directory. Raises: as set_file_properties, but for
     ReadOnlyAttribute."""
-    given = call.input.smb
+    given, reads = call.input.smb, Reads()
+    permission = given.permission.read_for(call, reads)
 
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        return _with_smb(given, Touch.SET_PROPERTIES, where, record, found, stamp)
-
-    def reads(where: Where) -> tuple[Ref, ...]:
-        return given.permission.ref(where.generation)
+        return _with_smb(given, permission, Touch.SET_PROPERTIES, record, found, stamp)
 
     written = await _change(services, call, None, changes, reads)
     _report_properties(services, written)
@@ -174,7 +171,7 @@ async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]
 
 def _with_metadata(metadata: Metadata) -> ranges.Changes:
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         touched = of_changed(NOTHING_GIVEN, record, Touch.SET_METADATA, stamp)
         after = msgspec.structs.replace(
@@ -187,15 +184,13 @@ def _with_metadata(metadata: Metadata) -> ranges.Changes:
 
 def _with_smb(
     given: SmbProperties,
+    permission_read: PermissionRead,
     touch: Touch,
-    where: Where,
     record: FileRecord,
-    found: Sequence[Record | None],
+    found: Found,
     stamp: int,
 ) -> tuple[FileRecord, tuple[Step, ...]]:
-    permission, first = given.permission.chosen(
-        record.permission, where.generation, found[0] if found else None
-    )
+    permission, first = permission_read.chosen(record.permission, found)
     touched = of_changed(given, record, touch, stamp)
     after = msgspec.structs.replace(
         record, etag=stamp, modified=stamp, permission=permission, **touched
@@ -208,18 +203,18 @@ async def _change(
     call: Call[Any],
     operation: FileOperation | None,
     changes: ranges.Changes,
-    reads: nodes.FurtherReads = lambda where: (),
+    further: Reads | None = None,
     *,
     clears: bool = False,
 ) -> NodeWritten:
     def change(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> NodeChange[NodeWritten]:
         after, first = changes(where, record, found, stamp)
         return NodeChange(NodeWritten(where, after), after, first)
 
     return await nodes.change_attributes(
-        services, call, operation, change, reads=reads, clears_read_only=clears
+        services, call, operation, change, further=further, clears_read_only=clears
     )
 
 
@@ -261,19 +256,21 @@ async def delete_directory(services: Services, call: Call[Any]) -> None:
 
 
 async def _delete(services: Services, call: Call[Any], where: Where, facts: FileFacts) -> None:
-    generation = where.generation
-    reads = [
-        place_ref(call),
-        keys.file_attributes(generation, where.id),
-        keys.file_node(generation, where.id),
-        keys.file_node(generation, where.parent),
-        parent_ref(where),
-        share_keys.share_usage(generation),
-        *where.refs,
-    ]
-    partition = keys.file_names(generation)
+    generation, reads = where.generation, Reads()
     decision = _Delete(
-        partition, reads, call.rule.purpose, call.with_pure_authorization(), where, facts
+        keys.file_names(generation),
+        reads.refs,
+        call.rule.purpose,
+        call=call.with_pure_authorization(),
+        where=where,
+        facts=facts,
+        share=reads.add(place_ref(call), records.SHARE),
+        attributes=reads.add(keys.file_attributes(generation, where.id), file_records.FILE),
+        node=reads.add(keys.file_node(generation, where.id), file_records.NODE),
+        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        parent_attributes=reads.add(parent_ref(where), file_records.FILE),
+        usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
+        on_path=where.read(reads),
     )
     await services.commit(decision)
     change = removed(where.components, is_directory=where.is_directory)
@@ -286,28 +283,33 @@ class _Delete(Decision[None], frozen=True):
     call: Call[Any]
     where: Where
     facts: FileFacts
+    share: ReadOne[ShareRecord]
+    attributes: ReadOne[FileRecord]
+    node: ReadOne[NodeRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+    usage: ReadOne[UsageRecord]
+    on_path: ReadAll[NameRecord]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: PathChanged."""
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: PathChanged."""
         call, where = self.call, self.where
-        check_place(call, found[0])
-        assert found[0] is not None
-        where.check(found[6:])
-        record = attributes_in(where, found[0], found[1])
-        node = file_records.NODE.of(found[2])
+        share = place_in(call, found, self.share)
+        where.check(found, self.on_path)
+        record, node = attributes_in(where, found[self.attributes]), found[self.node]
         if node is None or facts_of(record) != self.facts:
             raise PathChanged
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
         refused = deletion.rest_deletion_refusal(replace(self.facts, is_empty=not node.children))
         if refused is not None:
             raise StorageError(refused)
-        freed = used(share_of(found[0]), found[5], -node.size_bytes)
-        gone = (Write(where.refs[-1].key, None), Write(self.reads[2].key, None), *freed)
+        freed = used(share, found[self.usage], -node.size_bytes)
+        gone = (Write(where.refs[-1].key, None), Write(self.node.ref.key, None), *freed)
         steps = (
             # The job comes first, so that a crash leaves nothing that no job removes.
             sweep_step(where.generation, where.id, stamp),
-            Step(self.partition, (*gone, *counted(where, found[3], -1))),
+            Step(self.partition, (*gone, *counted(where, found[self.parent], -1))),
             Step(where.partition, (Write(keys.FILE_KEY, None),)),
-            *parent_touched(where, found[4], stamp),
+            *parent_touched(where, found[self.parent_attributes], stamp),
         )
-        return with_past_states(share_of(found[0]), self.reads, found, Commit(None, steps), stamp)
+        return with_past_states(share, self.reads, found, Commit(None, steps), stamp)

@@ -6,7 +6,7 @@ states (semantics/core/lease.py). Source: "Lease Share", "Lease File"; reference
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable
 
 import msgspec
 
@@ -15,6 +15,7 @@ from strongroom.semantics.core.lease import LeaseKind
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core import leasing
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Found
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
@@ -61,9 +62,7 @@ async def lease_file(services: Services, call: Call[LeaseAction]) -> LeaseResult
     """
     fresh_id = leasing.fresh_id(services, call.input)
 
-    def change(
-        where: Where, record: FileRecord, found: Sequence[Record | None], now: int
-    ) -> NodeChange[LeaseResult]:
+    def change(where: Where, record: FileRecord, found: Found, now: int) -> NodeChange[LeaseResult]:
         lease, time_s = leasing.apply_or_wait(call, record.lease, fresh_id, now, LeaseKind.FILE)
         result = leasing.result_of(call.input, record.etag, record.modified, lease, time_s)
         changed = None

@@ -11,22 +11,22 @@ differs from the counted one. The next change of its length corrects that.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Record, Ref, Step, Write
+from strongroom.engines.base import Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file.attributes import Attribute, Touch
+from strongroom.services.core.decisions import Found, ReadOne, Reads
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
 from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
 
 _GIB: Final = 1 << 30
 
@@ -51,26 +51,25 @@ def parent_ref(where: Where) -> Ref:
     return keys.file_attributes(where.generation, where.parent)
 
 
-def parent_touched(where: Where, found: Record | None, stamp: int) -> tuple[Step, ...]:
+def parent_touched(where: Where, parent: FileRecord | None, stamp: int) -> tuple[Step, ...]:
     """Return the step of `directory_touched` for the directory of a name.
 
     Arguments:
-        found: the record of `parent_ref`.
+        parent: the attributes at `parent_ref`.
     """
-    return directory_touched(where.generation, where.parent, found, stamp)
+    return directory_touched(where.generation, where.parent, parent, stamp)
 
 
 def directory_touched(
-    generation: int, directory: int, found: Record | None, stamp: int
+    generation: int, directory: int, parent: FileRecord | None, stamp: int
 ) -> tuple[Step, ...]:
     """Return the step that updates a directory's times after a name in it was added, removed or
     changed. Its ETag and Last-Modified stay.
 
     Arguments:
         directory: its id.
-        found: the record of its attributes; the root may have none.
+        parent: its attributes; the root may have none.
     """
-    parent = file_records.FILE.of(found)
     if parent is None:
         if directory != generation:
             return ()
@@ -81,50 +80,51 @@ def directory_touched(
     return (Step(keys.file(generation, directory), (write,)),)
 
 
-def usage_bytes(found: Record | None) -> int:
-    """Return the usage that a share's usage record holds."""
-    usage = file_records.USAGE.of(found)
+def usage_bytes(usage: UsageRecord | None) -> int:
+    """Return a share's usage; a share without a record of it has none."""
     return 0 if usage is None else usage.size_bytes
 
 
-def used(share: ShareRecord, found: Record | None, more_bytes: int) -> tuple[Write, ...]:
+def used(share: ShareRecord, usage: UsageRecord | None, more_bytes: int) -> tuple[Write, ...]:
     """Return the write that adds to a share's usage, or subtracts from it.
-
-    Arguments:
-        found: the record of `keys.share_usage`.
 
     Raises: StorageError ShareSizeLimitReached when more bytes exceed the share's quota.
     """
     if not more_bytes:
         return ()
-    after = usage_bytes(found) + more_bytes
+    after = usage_bytes(usage) + more_bytes
     if more_bytes > 0 and after > share.quota_gib * _GIB:
         raise StorageError(file_errors.SHARE_SIZE_LIMIT_REACHED)
     value = file_records.USAGE.encode(UsageRecord(max(0, after)))
     return (Write(share_keys.share_usage(share.generation).key, value),)
 
 
-def length_refs(generation: int, file_id: int) -> tuple[Ref, Ref]:
-    """Return the addresses of the records that a change of a file's length reads, to count it."""
-    return keys.file_node(generation, file_id), share_keys.share_usage(generation)
+class LengthReads(NamedTuple):
+    """What a change of a file's length reads, to count it: the file's node, and the usage."""
+
+    node: ReadOne[NodeRecord]
+    usage: ReadOne[UsageRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, generation: int, file_id: int) -> LengthReads:
+        """Add these reads."""
+        node = reads.add(keys.file_node(generation, file_id), file_records.NODE)
+        return cls(node, reads.add(share_keys.share_usage(generation), file_records.USAGE))
 
 
 def recounted(
-    file_id: int, share: ShareRecord, found: Sequence[Record | None], size_bytes: int
+    share: ShareRecord, found: Found, read: LengthReads, size_bytes: int
 ) -> tuple[Step, ...]:
     """Return the step that counts a file's new length, if it differs from the counted one.
 
-    Arguments:
-        found: the records of `length_refs`.
-
     Raises: PathChanged when the file is gone; StorageError ShareSizeLimitReached.
     """
-    node = file_records.NODE.of(found[0])
+    node = found[read.node]
     if node is None:
         raise PathChanged
     if node.size_bytes == size_bytes:
         return ()
-    writes = used(share, found[1], size_bytes - node.size_bytes)
+    writes = used(share, found[read.usage], size_bytes - node.size_bytes)
     counted = msgspec.structs.replace(node, size_bytes=size_bytes)
-    sized = Write(keys.file_node(share.generation, file_id).key, file_records.NODE.encode(counted))
+    sized = Write(read.node.ref.key, file_records.NODE.encode(counted))
     return (Step(keys.file_names(share.generation), (*writes, sized)),)

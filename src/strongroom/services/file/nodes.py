@@ -9,33 +9,32 @@ PathChanged when a name, or a fact that admission relied on, has changed meanwhi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
+from strongroom.services.file.node_writes import LengthReads, recounted, root_attributes
 from strongroom.services.file.past_states import (
     attributes_at,
     check_snapshot_exists,
-    share_of,
     with_past_states,
 )
 from strongroom.services.file.paths import PathChanged, Where
-from strongroom.store.core import keys
-from strongroom.store.core.records import DamagedRecord
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import DamagedRecord, ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord
 
 T = TypeVar("T")
 
@@ -85,22 +84,20 @@ class NodeChange(msgspec.Struct, Generic[T], frozen=True):
     drop: tuple[int, ...] = ()
 
 
-ChangeNode = Callable[[Where, FileRecord, Sequence[Record | None], int], NodeChange[T]]
-"""Returns the change of a node, from its path, its attributes, further records and the stamp. It is
-pure."""
-FurtherReads = Callable[[Where], tuple[Ref, ...]]
+ChangeNode = Callable[[Where, FileRecord, Found, int], NodeChange[T]]
+"""Returns the change of a node, from its path, its attributes, the further records that it has
+named, and the stamp. It is pure."""
 
 
-def attributes_in(where: Where, share: Record | None, found: Record | None) -> FileRecord:
-    """Return the attributes that a path leads to. The share's root has no record until some are
-    set.
+def attributes_in(where: Where, record: FileRecord | None) -> FileRecord:
+    """Return the attributes that a path leads to in a share that exists. Its root has no record
+    until some are set.
 
     Raises: PathChanged when they are gone.
     """
-    record = file_records.FILE.of(found)
     if record is not None:
         return record
-    if not where.is_root or share is None:
+    if not where.is_root:
         raise PathChanged
     return root_attributes(where.generation)
 
@@ -118,10 +115,10 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
         where = await paths.find(services, call, is_directory=is_directory)
         attributes = keys.file_attributes(where.generation, where.id)
         share, found = await services.store.read([place_ref(call), attributes])
-        try:
-            record = attributes_in(where, share, found)
-        except PathChanged:
+        record = file_records.FILE.of(found)
+        if record is None and (share is None or not where.is_root):
             continue
+        record = attributes_in(where, record)
         version = 0 if found is None else found.version
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, max(now, version))
         return NodeView(where, record, version, max(now, version))
@@ -147,13 +144,13 @@ class PreparedChange(msgspec.Struct, Generic[T], frozen=True):
     Attributes:
         where: the path of the file or directory that it changes.
         facts: the facts that admission relied on.
-        reads: the further records that it is given.
+        further: what `change` reads.
     """
 
     where: Where
     facts: FileFacts
     change: ChangeNode[T]
-    reads: tuple[Ref, ...] = ()
+    further: Reads | None = None
 
 
 async def commit(services: Services, call: Call[Any], prepared: PreparedChange[T]) -> T:
@@ -161,21 +158,22 @@ async def commit(services: Services, call: Call[Any], prepared: PreparedChange[T
 
     Raises: PathChanged; StorageError ShareNotFound, the lease errors (412), the decision's own.
     """
-    where = prepared.where
-    reads = [
-        place_ref(call),
-        keys.file_attributes(where.generation, where.id),
-        *length_refs(where.generation, where.id),
-        *where.refs,
-        *prepared.reads,
-    ]
-    decision = _OfNode(
-        where.partition, reads, call.rule.purpose, call.with_pure_authorization(), prepared
+    where, further = prepared.where, prepared.further
+    reads = Reads(() if further is None else further.refs)
+    attributes = keys.file_attributes(where.generation, where.id)
+    return await services.commit(
+        _OfNode(
+            where.partition,
+            reads.refs,
+            call.rule.purpose,
+            call=call.with_pure_authorization(),
+            prepared=prepared,
+            share=reads.add(place_ref(call), records.SHARE),
+            attributes=reads.add(attributes, file_records.FILE),
+            length=LengthReads.of(reads, where.generation, where.id),
+            on_path=where.read(reads),
+        )
     )
-    return await services.commit(decision)
-
-
-_FIRST_NAME = 4
 
 
 class _OfNode(Decision[T], Generic[T], frozen=True):
@@ -183,18 +181,21 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
 
     call: Call[Any]
     prepared: PreparedChange[T]
+    share: ReadOne[ShareRecord]
+    attributes: ReadOne[FileRecord]
+    length: LengthReads
+    on_path: ReadAll[NameRecord]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.run."""
+    def decide(self, found: Found, stamp: int) -> Commit[T]:
+        """See Decision.decide."""
         call, where = self.call, self.prepared.where
-        check_place(call, found[0])
-        further = _FIRST_NAME + len(where.refs)
-        where.check(found[_FIRST_NAME:further])
-        record = attributes_in(where, found[0], found[1])
+        share = place_in(call, found, self.share)
+        where.check(found, self.on_path)
+        record = attributes_in(where, found[self.attributes])
         if facts_of(record) != self.prepared.facts:
             raise PathChanged
         leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
-        change = self.prepared.change(where, record, found[further:], stamp)
+        change = self.prepared.change(where, record, found, stamp)
         writes = change.writes
         if change.record is not None:
             writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
@@ -203,12 +204,9 @@ class _OfNode(Decision[T], Generic[T], frozen=True):
         step = Step(self.partition, writes, change.adopt, change.drop)
         counted: tuple[Step, ...] = ()
         if change.record is not None and change.record.size_bytes != record.size_bytes:
-            assert found[0] is not None
-            share = share_of(found[0])
-            counted = recounted(where.id, share, found[2:_FIRST_NAME], change.record.size_bytes)
+            counted = recounted(share, found, self.length, change.record.size_bytes)
         made = Commit(change.result, (*change.before, *counted, step))
-        assert found[0] is not None
-        return with_past_states(share_of(found[0]), self.reads, found, made, stamp)
+        return with_past_states(share, self.reads, found, made, stamp)
 
 
 async def change_attributes(
@@ -217,14 +215,14 @@ async def change_attributes(
     operation: FileOperation | None,
     change: ChangeNode[T],
     *,
-    reads: FurtherReads = lambda where: (),
+    further: Reads | None = None,
     clears_read_only: bool = False,
 ) -> T:
     """Change the attributes of the file or directory that a request names.
 
     Arguments:
         operation: the operation on a file; None = it is a directory, whose use no open denies.
-        reads: further records that the decision is given.
+        further: what `change` reads.
         clears_read_only: see RestRequest.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412),
@@ -233,7 +231,7 @@ async def change_attributes(
     while True:
         seen = await view(services, call, is_directory=operation is None)
         facts = facts_of(seen.record)
-        prepared = PreparedChange(seen.where, facts, change, reads(seen.where))
+        prepared = PreparedChange(seen.where, facts, change, further)
         try:
             with await enter(
                 services,

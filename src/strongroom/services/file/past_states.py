@@ -41,6 +41,7 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Engine, Item, Key, Partition, Record, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Found
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, share_keys
@@ -64,7 +65,7 @@ def share_of(found: Record) -> ShareRecord:
 def with_past_states(
     share: ShareRecord,
     reads: Sequence[Ref],
-    found: Sequence[Record | None],
+    found: Found,
     commit: Commit[T],
     stamp: int,
 ) -> Commit[T]:
@@ -77,7 +78,7 @@ def with_past_states(
     """
     if not share.snapshots:
         return commit
-    before = dict(zip(reads, found, strict=True))
+    before = found.by_ref(reads)
     newest = share.snapshots[-1]
     steps = tuple(_kept_in(step, before, newest, stamp) for step in commit.steps)
     return msgspec.structs.replace(commit, steps=steps)
@@ -113,9 +114,7 @@ def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
 
     Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
     """
-    check_place(call, found)
-    assert found is not None
-    share = share_of(found)
+    share = share_of(check_place(call, found))
     if call.target.snapshot not in share.snapshots:
         raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
     return share

@@ -15,13 +15,13 @@ its bytes, though their stamps are within the time of its last leaves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Final
 
-from strongroom.engines.base import Commit, Item, Key, Partition, Position, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Item, Key, Partition, Position, Ref, Step, Write
 from strongroom.engines.gateways import STAMP_MAX
 from strongroom.services.core.background import RemovalBatch
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.readers import FileReaders
 from strongroom.store.core import extents, keys, records, share_keys
@@ -139,24 +139,36 @@ async def _finish_deletion(services: Services, partition: Partition) -> None:
     leaves = await services.store.read_range(partition, True, first, last, 1)
     if not leaves and await services.store.read([attributes]) == [None]:
         return
-    reads = (keys.file_node(generation, place.number), attributes, *mutation.reads)
+    reads = Reads()
+    decision = _FinishDeletion(
+        partition,
+        reads.refs,
+        Purpose.FREEING,
+        mutation,
+        node=reads.add(keys.file_node(generation, place.number), UNDECODED),
+        attributes=reads.add(attributes, UNDECODED),
+        leaves=reads.add_all(mutation.reads, UNDECODED),
+    )
     with services.held.of(FileReaders).maps.mutating(partition):
-        await services.commit(_FinishDeletion(partition, reads, Purpose.FREEING, mutation))
+        await services.commit(decision)
 
 
 class _FinishDeletion(Decision[None], frozen=True):
     """The decision that finishes the deletion of a file without a name."""
 
     mutation: Mutation
+    node: ReadOne[bytes]
+    attributes: ReadOne[bytes]
+    leaves: ReadAll[bytes]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run."""
-        if found[0] is not None:
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        if found[self.node] is not None:
             return Commit(None)
-        change = self.mutation.decide(found[2:], stamp, Pins(stamp - 1))
-        writes = change.writes
-        if found[1] is not None:
-            value = file_records.PAST.encode(PastRecord(found[1].version, found[1].value))
+        change = self.mutation.decide(found.records(self.leaves), stamp, Pins(stamp - 1))
+        writes, attributes = change.writes, found.record(self.attributes)
+        if attributes is not None:
+            value = file_records.PAST.encode(PastRecord(attributes.version, attributes.value))
             past = Write(share_keys.past_attributes(stamp), value)
             writes = (*writes, past, Write(keys.FILE_KEY, None))
         return Commit(None, (Step(self.partition, writes, change.adopt, change.drop),))

@@ -9,16 +9,17 @@ them leads elsewhere by then, it raises PathChanged, and the operation is tried 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
 from strongroom import errors, file_errors
-from strongroom.engines.base import Partition, Record, Ref
+from strongroom.engines.base import Partition, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import Found, ReadAll, Reads
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.held.share_holds import require_share
@@ -91,15 +92,17 @@ class Where(msgspec.Struct, frozen=True):
         """Whether it leads to a directory."""
         return self.is_root or (self.entry is not None and self.entry.is_directory)
 
-    def check(self, found: Sequence[Record | None]) -> None:
+    def read(self, reads: Reads) -> ReadAll[NameRecord]:
+        """Add the reads of the names, which `check` needs."""
+        return reads.add_all(self.refs, file_records.NAME)
+
+    def check(self, found: Found, on_path: ReadAll[NameRecord]) -> None:
         """Check that the names still lead to the same ids. Raises PathChanged.
 
         Arguments:
-            found: the records of `refs`.
+            on_path: the names, as `read` has added them.
         """
-        for index, record in enumerate(found):
-            expected = self.ids[index] if index < len(self.ids) else None
-            name = file_records.NAME.of(record)
+        for name, expected in zip_longest(found[on_path], self.ids):
             if (None if name is None else name.id) != expected:
                 raise PathChanged
 

@@ -11,20 +11,20 @@ once.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Record, Ref, Step, Write
+from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import PermissionRecord
 
@@ -76,10 +76,17 @@ async def create_permission(services: Services, call: Call[CreatePermission]) ->
     """
     text = call.input.text
     made = StoredPermission(key_of(text), text)
-    ref = keys.permission(generation_of(call), made.key)
-    reads = [place_ref(call), ref]
+    ref, reads = keys.permission(generation_of(call), made.key), Reads()
     return await services.commit(
-        _Create(ref.partition, reads, call.rule.purpose, call.with_pure_authorization(), made)
+        _Create(
+            ref.partition,
+            reads.refs,
+            call.rule.purpose,
+            call.with_pure_authorization(),
+            share=reads.add(place_ref(call), records.SHARE),
+            permission=reads.add(ref, file_records.PERMISSION),
+            made=made,
+        )
     )
 
 
@@ -87,14 +94,16 @@ class _Create(Decision[StoredPermission], frozen=True):
     """The decision of Create Permission."""
 
     call: Call[CreatePermission]
+    share: ReadOne[ShareRecord]
+    permission: ReadOne[PermissionRecord]
     made: StoredPermission
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[StoredPermission]:
-        """See Decision.run."""
-        check_place(self.call, found[0])
-        if found[1] is not None:
+    def decide(self, found: Found, stamp: int) -> Commit[StoredPermission]:
+        """See Decision.decide."""
+        check_place(self.call, found.record(self.share))
+        if found.record(self.permission) is not None:
             return Commit(self.made)
-        return Commit(self.made, (_stored(self.reads[1], self.made.text),))
+        return Commit(self.made, (_stored(self.permission.ref, self.made.text),))
 
 
 def _stored(ref: Ref, text: str) -> Step:
@@ -123,35 +132,49 @@ class PermissionGiven(msgspec.Struct, frozen=True):
     text: str | None = None
     key: str | None = None
 
-    def ref(self, generation: int) -> tuple[Ref, ...]:
-        """Return the address of the permission's record; empty = none is given, or it is the
-        default."""
+    def read(self, reads: Reads, generation: int) -> PermissionRead:
+        """Add the read of the permission to a share's `generation`, and return it."""
         key = self.key if self.text is None else key_of(self.text)
-        return () if key is None or key == DEFAULT_KEY else (keys.permission(generation, key),)
+        if key is None or key == DEFAULT_KEY:
+            return PermissionRead(self, None)
+        return PermissionRead(
+            self, reads.add(keys.permission(generation, key), file_records.PERMISSION)
+        )
 
-    def chosen(
-        self, stored: str, generation: int, found: Record | None
-    ) -> tuple[str, tuple[Step, ...]]:
+    def read_for(self, call: Call[Any], reads: Reads) -> PermissionRead:
+        """As `read`, for a request. If its share is missing, the request is refused later."""
+        return self.read(reads, 0 if call.place is None else call.place.generation)
+
+
+NO_PERMISSION: Final = PermissionGiven()
+
+
+class PermissionRead(msgspec.Struct, frozen=True):
+    """The permission that a request gives, and the read of its record; None = none is given, or it
+    is the default."""
+
+    given: PermissionGiven
+    record: ReadOne[PermissionRecord] | None
+
+    def chosen(self, stored: str, found: Found) -> tuple[str, tuple[Step, ...]]:
         """Return the key that the file gets, and the steps that store a new permission.
 
         Arguments:
             stored: the key that the file has now; for a new one, the default.
-            found: the record of `ref`.
 
         Raises: FileInvalidPermissionKey.
         """
-        if self.text is not None:
-            refs = self.ref(generation)
-            is_new = refs and found is None
-            return key_of(self.text), (_stored(refs[0], self.text),) if is_new else ()
-        if self.key is None or self.key == DEFAULT_KEY:
-            return self.key or stored, ()
-        if found is None:
+        given, read = self.given, self.record
+        is_stored = read is not None and found.record(read) is not None
+        if given.text is not None:
+            if read is None or is_stored:
+                return key_of(given.text), ()
+            return key_of(given.text), (_stored(read.ref, given.text),)
+        if given.key is None or given.key == DEFAULT_KEY:
+            return given.key or stored, ()
+        if not is_stored:
             raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
-        return self.key, ()
-
-
-NO_PERMISSION: Final = PermissionGiven()
+        return given.key, ()
 
 
 def read_header(name: str, value: str) -> str | None:

@@ -9,33 +9,34 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import errors, file_errors, limits
-from strongroom.engines.base import Record, Ref, Step
+from strongroom.engines.base import Step
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.calls import BodySource, Call
+from strongroom.services.core.decisions import UNDECODED, Found, Reads
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.held.changes import BYTES, Watches, modified
 from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, PreparedChange
-from strongroom.services.file.past_states import check_snapshot_exists, newest_of, share_of
+from strongroom.services.file.past_states import check_snapshot_exists, newest_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.reading import registered
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_bytes, sweep_step
-from strongroom.store.core import extents
+from strongroom.store.core import extents, records
 from strongroom.store.core.extents import (
     Backlog,
     Draft,
@@ -58,9 +59,7 @@ _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
 _LENGTH: Final = "Content-Length"
 
-Changes = Callable[
-    [Where, FileRecord, Sequence[Record | None], int], tuple[FileRecord, tuple[Step, ...]]
-]
+Changes = Callable[[Where, FileRecord, Found, int], tuple[FileRecord, tuple[Step, ...]]]
 """(the path, the attributes, further records, stamp) -> attributes as they will be, and the steps
 that come first. Pure."""
 
@@ -75,12 +74,12 @@ class PutRange(OnPath, frozen=True, kw_only=True):
 
 class _BytesChange(msgspec.Struct, frozen=True):
     """A change of bytes, with what its commit needs: the operation, the bytes and the new
-    attributes."""
+    attributes. `further` is what `changes` reads."""
 
     operation: FileOperation
     byte_range: tuple[int, int]
     changes: Changes
-    reads: Callable[[Where], tuple[Ref, ...]] = lambda where: ()
+    further: Reads | None = None
     clears_read_only: bool = False
 
 
@@ -123,7 +122,7 @@ async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
 
 def _putting(given: PutRange) -> _BytesChange:
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         _check_within(given, record)
         touched = of_changed(given.smb, record, Touch.WRITE, stamp)
@@ -190,7 +189,7 @@ async def replace_all(
     call: Call[Any],
     operation: FileOperation,
     changes: Changes,
-    reads: Callable[[Where], tuple[Ref, ...]],
+    further: Reads,
     *,
     clears_read_only: bool = False,
 ) -> NodeWritten:
@@ -202,7 +201,7 @@ async def replace_all(
     def draft(view: NodeView) -> Draft:
         return extents.resize(services.store, _map(view), view.record.size_bytes, 0)
 
-    bytes_change = _BytesChange(operation, WHOLE_FILE, changes, reads, clears_read_only)
+    bytes_change = _BytesChange(operation, WHOLE_FILE, changes, further, clears_read_only)
     return await _change(services, call, bytes_change, draft, is_resize=True)
 
 
@@ -223,7 +222,7 @@ async def resize(
     call: Call[Any],
     size_bytes: int,
     changes: Changes,
-    reads: Callable[[Where], tuple[Ref, ...]],
+    further: Reads,
     *,
     clears_read_only: bool = False,
 ) -> NodeWritten:
@@ -233,7 +232,7 @@ async def resize(
         return extents.resize(services.store, _map(view), view.record.size_bytes, size_bytes)
 
     bytes_change = _BytesChange(
-        FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, reads, clears_read_only
+        FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, further, clears_read_only
     )
     return await _change(services, call, bytes_change, draft, is_resize=True)
 
@@ -293,26 +292,29 @@ async def _commit(
 ) -> NodeWritten:
     """Try once to commit the change. Raises: PathChanged, Outdated, Backlog."""
     where, maps = view.where, services.held.of(FileReaders).maps
+    further = bytes_change.further
+    reads = Reads(() if further is None else further.refs)
+    share_read = reads.add(place_ref(call), records.SHARE)
     draft.move(_map(view))
-    (share,) = await services.store.read([place_ref(call)])
-    mutation = await draft.prepare(0 if share is None else newest_of(share_of(share)))
+    (stored,) = await services.store.read([share_read.ref])
+    share = records.SHARE.of(stored)
+    mutation = await draft.prepare(0 if share is None else newest_of(share))
+    leaves = reads.add_all(mutation.reads, UNDECODED)
 
     def change(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> NodeChange[tuple[NodeWritten, bool]]:
         if length is not None and record.size_bytes != length:
             raise PathChanged
-        count = 1 + len(mutation.reads)
-        assert found[0] is not None
-        pins = pins_of(services, share_of(found[0]), where.partition, stamp)
-        after, first = bytes_change.changes(where, record, found[count:], stamp)
-        written = mutation.decide(found[1:count], stamp, pins)
+        share = found.require(share_read, file_errors.SHARE_NOT_FOUND)
+        pins = pins_of(services, share, where.partition, stamp)
+        after, first = bytes_change.changes(where, record, found, stamp)
+        written = mutation.decide(found.records(leaves), stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(where.generation, where.id, stamp))
         result = NodeWritten(where, after), bool(first)
         return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
-    reads = (place_ref(call), *mutation.reads, *bytes_change.reads(where))
     prepared = PreparedChange(where, facts_of(view.record), change, reads)
     with maps.mutating(where.partition):
         result, has_ordered = await nodes.commit(services, call, prepared)

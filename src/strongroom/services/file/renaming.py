@@ -11,14 +11,14 @@ in the same commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Hashable
 from contextlib import ExitStack
 from typing import Any
 
 import msgspec
 
 from strongroom import errors, file_errors
-from strongroom.engines.base import Commit, Key, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Key, Step, Write
 from strongroom.errors import StorageError, invalid_header
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseUse
@@ -27,8 +27,8 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import (
@@ -41,13 +41,15 @@ from strongroom.services.file.admission import (
 from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.past_states import share_of, with_past_states
+from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.permissions import PermissionRead
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys, share_keys
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
 from strongroom.values import Metadata
 
 SOURCE_HEADER = "x-ms-file-rename-source"
@@ -155,25 +157,83 @@ class ResolvedRename(msgspec.Struct, frozen=True):
         entry = self.target.entry
         return None if entry is None or entry.id == self.source.id else entry.id
 
-    @property
-    def refs(self) -> tuple[Ref, ...]:
-        """The addresses of the records of source and target that the decision reads, in this
-        order."""
-        source, target = self.source, self.target
-        generation = source.generation
-        found = [
-            keys.file_attributes(generation, source.id),
-            keys.file_node(generation, source.id),
-            keys.file_node(generation, source.parent),
-            keys.file_node(generation, target.parent),
-            share_keys.share_usage(generation),
-            parent_ref(source),
-            parent_ref(target),
-        ]
-        if self.replaced is not None:
-            found.append(keys.file_node(generation, self.replaced))
-            found.append(keys.file_attributes(generation, self.replaced))
-        return tuple(found)
+
+class _SideReads(msgspec.Struct, frozen=True):
+    """What a rename reads of one side: the names on its path, its directory's node (the root has
+    none), and its directory's attributes."""
+
+    on_path: ReadAll[NameRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, where: Where) -> _SideReads:
+        """Add these reads."""
+        node = keys.file_node(where.generation, where.parent)
+        return cls(
+            where.read(reads),
+            reads.add(node, file_records.NODE),
+            reads.add(parent_ref(where), file_records.FILE),
+        )
+
+
+class NodeReads(msgspec.Struct, frozen=True):
+    """The reads of a file's or directory's attributes and node."""
+
+    attributes: ReadOne[FileRecord]
+    node: ReadOne[NodeRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, generation: int, node_id: int) -> NodeReads:
+        """Add these reads."""
+        attributes = keys.file_attributes(generation, node_id)
+        return cls(
+            reads.add(attributes, file_records.FILE),
+            reads.add(keys.file_node(generation, node_id), file_records.NODE),
+        )
+
+
+class RenameReads(msgspec.Struct, frozen=True):
+    """What the decision of a rename reads. `replaced`: what it replaces; None = nothing."""
+
+    source: _SideReads
+    target: _SideReads
+    moved: NodeReads
+    usage: ReadOne[UsageRecord]
+    replaced: NodeReads | None
+
+    @classmethod
+    def of(cls, reads: Reads, seen: ResolvedRename) -> RenameReads:
+        """Add these reads."""
+        source, generation = seen.source, seen.source.generation
+        usage = share_keys.share_usage(generation)
+        return cls(
+            _SideReads.of(reads, source),
+            _SideReads.of(reads, seen.target),
+            NodeReads.of(reads, generation, source.id),
+            reads.add(usage, file_records.USAGE),
+            None if seen.replaced is None else NodeReads.of(reads, generation, seen.replaced),
+        )
+
+    def check(self, found: Found, seen: ResolvedRename) -> tuple[FileRecord, NodeRecord]:
+        """Check that both paths are as they were resolved. Return the attributes and the node of
+        what is renamed. Raises: PathChanged."""
+        seen.source.check(found, self.source.on_path)
+        seen.target.check(found, self.target.on_path)
+        record, node = found[self.moved.attributes], found[self.moved.node]
+        if record is None or node is None:
+            raise PathChanged
+        return record, node
+
+    def replaced_in(self, found: Found) -> FileRecord | None:
+        """Return the attributes of what is replaced. Raises: PathChanged when it is gone."""
+        return None if self.replaced is None else _there(found[self.replaced.attributes])
+
+
+def _there(record: FileRecord | None) -> FileRecord:
+    if record is None:
+        raise PathChanged
+    return record
 
 
 async def _attempt(
@@ -181,10 +241,11 @@ async def _attempt(
 ) -> NodeWritten:
     if target.is_root or source.is_root:
         raise StorageError(_refusal_of_root(source, target))
-    seen = ResolvedRename(source, target, FileFacts(), None)
-    looked = await services.store.read(seen.refs)
-    record = _attributes(looked[0])
-    replaced = None if seen.replaced is None else _attributes(looked[-1])
+    seen, looked = ResolvedRename(source, target, FileFacts(), None), Reads()
+    rename_reads = RenameReads.of(looked, seen)
+    found = await services.read(looked)
+    record = _there(found[rename_reads.moved.attributes])
+    replaced = rename_reads.replaced_in(found)
     facts = None if replaced is None else facts_of(replaced)
     seen = ResolvedRename(source, target, facts_of(record), facts)
     given, held = call.input, services.held.of(Opens)
@@ -211,16 +272,16 @@ async def _attempt(
             generation, path = source.generation, source.components
             await break_handle_caches_below(services, generation, path, wait_limit.until)
         stack.callback(await block_opens(held, seen, wait_limit.until))
-        reads = [
-            place_ref(call),
-            *source.refs,
-            *target.refs,
-            *seen.refs,
-            *given.smb.permission.ref(source.generation),
-        ]
-        partition = keys.file_names(source.generation)
+        reads = Reads()
         decision = _RenameNode(
-            partition, reads, call.rule.purpose, call.with_pure_authorization(), seen
+            keys.file_names(source.generation),
+            reads.refs,
+            call.rule.purpose,
+            call=call.with_pure_authorization(),
+            seen=seen,
+            share=reads.add(place_ref(call), records.SHARE),
+            read=RenameReads.of(reads, seen),
+            permission=given.smb.permission.read(reads, source.generation),
         )
         result = await services.commit(decision)
         new = (*stored[:-1], target.name)
@@ -258,13 +319,6 @@ async def block_opens(
     return lift
 
 
-def _attributes(found: Record | None) -> FileRecord:
-    record = file_records.FILE.of(found)
-    if record is None:
-        raise PathChanged
-    return record
-
-
 def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
     """Return why the root cannot be renamed, or be the target of a rename."""
     facts = FileFacts(is_directory=source.is_directory, is_root=source.is_root)
@@ -281,50 +335,40 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
 
     call: Call[RenameNode]
     seen: ResolvedRename
+    share: ReadOne[ShareRecord]
+    read: RenameReads
+    permission: PermissionRead
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[NodeWritten]:
-        """See Decision.run. Raises: PathChanged."""
-        call, seen = self.call, self.seen
-        source, target = seen.source, seen.target
-        check_place(call, found[0])
-        first = 1 + len(source.refs)
-        second = first + len(target.refs)
-        third = second + len(seen.refs)
-        source.check(found[1:first])
-        target.check(found[first:second])
-        record, node = _attributes(found[second]), file_records.NODE.of(found[second + 1])
-        replaced = None if seen.replaced is None else _attributes(found[third - 1])
+    def decide(self, found: Found, stamp: int) -> Commit[NodeWritten]:
+        """See Decision.decide. Raises: PathChanged."""
+        seen, source, target = self.seen, self.seen.source, self.seen.target
+        share = place_in(self.call, found, self.share)
+        record, node = self.read.check(found, seen)
+        replaced = self.read.replaced_in(found)
         is_known = facts_of(record) == seen.source_facts and (
             replaced is None or facts_of(replaced) == seen.target_facts
         )
-        if node is None or not is_known:
+        if not is_known:
             raise PathChanged
         self._refuse(record, replaced, stamp)
         if source.components == target.components:
             return Commit(NodeWritten(source, record))
-        given = call.input
-        permission, before = given.smb.permission.chosen(
-            record.permission, source.generation, found[third] if len(found) > third else None
-        )
+        permission, before = self.permission.chosen(record.permission, found)
         after = self._changed(record, stamp, permission)
         moved = NameRecord(source.id, target.name, record.is_directory)
         made = msgspec.structs.replace(
             target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=moved
         )
         own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
-        writes = moved_names(seen, node, found[second + 2], found[second + 3])
-        if seen.replaced is not None:
-            writes += freed_by(found[0], found[second + 4], found[third - 2])
-        steps = [*before, Step(self.partition, writes), own]
-        steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
+        names_moved = Step(self.partition, moved_names(seen, self.read, share, found, node))
+        steps = [*before, names_moved, own, *parents_touched(seen, self.read, found, stamp)]
         if seen.replaced is not None:
             # The job comes first, so that a crash leaves nothing that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
             gone = keys.file(source.generation, seen.replaced)
             steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        assert found[0] is not None
         made_steps = Commit(NodeWritten(made, after), tuple(steps))
-        return with_past_states(share_of(found[0]), self.reads, found, made_steps, stamp)
+        return with_past_states(share, self.reads, found, made_steps, stamp)
 
     def _refuse(self, record: FileRecord, replaced: FileRecord | None, stamp: int) -> None:
         """Make the checks of a rename, in their order. Raises: StorageError."""
@@ -365,16 +409,17 @@ class _RenameNode(Decision[NodeWritten], frozen=True):
 
 
 def moved_names(
-    seen: ResolvedRename, node: NodeRecord, old_parent: Record | None, new_parent: Record | None
+    seen: ResolvedRename, read: RenameReads, share: ShareRecord, found: Found, node: NodeRecord
 ) -> tuple[Write, ...]:
-    """Return the writes of a rename: remove the old name, add the new one, and update both
-    directories' counts.
+    """Return the writes of a rename among the names of the share.
+
+    The old name is removed, the new one is added, and both directories' counts change. A replaced
+    file no longer counts as usage.
 
     Arguments:
         node: the node record of the source.
-        old_parent, new_parent: the node records of both directories; the share's root has none.
 
-    Raises: PathChanged when one of the directories has been deleted.
+    Raises: PathChanged when one of the directories, or the replaced file, has been deleted.
     """
     source, target, generation = seen.source, seen.target, seen.source.generation
     moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
@@ -389,44 +434,35 @@ def moved_names(
         counts[target.parent] = counts.get(target.parent, 0) + 1
     else:
         writes[keys.file_node(generation, seen.replaced).key] = None
-    for parent, record in ((source.parent, old_parent), (target.parent, new_parent)):
+    for parent, side in ((source.parent, read.source), (target.parent, read.target)):
         more = counts.pop(parent, 0)
         if more and parent != generation:
-            directory = file_records.NODE.of(record)
+            directory = found[side.parent]
             if directory is None:
                 raise PathChanged
             counted = msgspec.structs.replace(directory, children=directory.children + more)
-            key = keys.file_node(generation, parent).key
-            writes[key] = file_records.NODE.encode(counted)
-    return tuple(Write(key, value) for key, value in writes.items())
+            writes[side.parent.ref.key] = file_records.NODE.encode(counted)
+    return (*(Write(key, value) for key, value in writes.items()), *_freed(read, share, found))
 
 
-def freed_by(
-    share: Record | None, usage: Record | None, replaced: Record | None
-) -> tuple[Write, ...]:
+def _freed(read: RenameReads, share: ShareRecord, found: Found) -> tuple[Write, ...]:
     """Return the write that subtracts the replaced file from the usage.
-
-    Arguments:
-        share, usage, replaced: the records of the share, of its usage, and of the replaced file's
-            node.
 
     Raises: PathChanged when the replaced file is gone.
     """
-    node = file_records.NODE.of(replaced)
-    if share is None or node is None:
+    if read.replaced is None:
+        return ()
+    node = found[read.replaced.node]
+    if node is None:
         raise PathChanged
-    return used(share_of(share), usage, -node.size_bytes)
+    return used(share, found[read.usage], -node.size_bytes)
 
 
 def parents_touched(
-    seen: ResolvedRename, old_parent: Record | None, new_parent: Record | None, stamp: int
+    seen: ResolvedRename, read: RenameReads, found: Found, stamp: int
 ) -> tuple[Step, ...]:
-    """Return the steps that update the times of both directories.
-
-    Arguments:
-        old_parent, new_parent: their attributes.
-    """
-    steps = parent_touched(seen.source, old_parent, stamp)
+    """Return the steps that update the times of both directories."""
+    steps = parent_touched(seen.source, found[read.source.parent_attributes], stamp)
     if seen.target.parent != seen.source.parent:
-        steps += parent_touched(seen.target, new_parent, stamp)
+        steps += parent_touched(seen.target, found[read.target.parent_attributes], stamp)
     return steps

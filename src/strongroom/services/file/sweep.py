@@ -11,23 +11,22 @@ dead.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec
 
 from strongroom import file_errors
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Key, Partition, Position, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
 from strongroom.services.core.background import RemovalBatch
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import SoftDeleteKind
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.past_sweep import remove_file, sweep_node
 from strongroom.services.file.past_sweep import sweep_bytes as sweep_bytes
 from strongroom.store.core import keys, records, share_keys
-from strongroom.store.core.records import Job, JobKind
+from strongroom.store.core.records import DeletedShare, Job, JobKind
 from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 200
@@ -94,8 +93,9 @@ async def expire_share(services: Services, job: Job, deleted: int) -> None:
     Arguments:
         deleted: the stamp of the deletion that ordered the job.
     """
-    ref = _kept(job)
-    await services.commit(_Expire(ref.partition, [ref], Purpose.FREEING, job, deleted))
+    ref, reads = _kept(job), Reads()
+    kept = reads.add(ref, records.DELETED_SHARE)
+    await services.commit(_Expire(ref.partition, reads.refs, Purpose.FREEING, kept, job, deleted))
     services.work.set()
 
 
@@ -103,12 +103,13 @@ class _Expire(Decision[None], frozen=True):
     """The decision that ends the retention of a deleted share. A share that was restored and
     deleted again has another `deleted` stamp, so it is left alone."""
 
+    kept: ReadOne[DeletedShare]
     job: Job
     deleted: int
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run."""
-        kept = records.DELETED_SHARE.of(found[0])
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide."""
+        kept = found[self.kept]
         if kept is None or kept.deleted != self.deleted:
             return Commit(None)
         ref = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
@@ -118,7 +119,7 @@ class _Expire(Decision[None], frozen=True):
             Write(share_keys.snapshot_key(kept.record.generation, one), None)
             for one in kept.record.snapshots
         ]
-        ended = Step(self.partition, (Write(self.reads[0].key, None), *gone))
+        ended = Step(self.partition, (Write(self.kept.ref.key, None), *gone))
         return Commit(None, (order, ended))
 
 

@@ -13,7 +13,7 @@ that commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -21,7 +21,7 @@ import msgspec
 
 from strongroom import errors, limits
 from strongroom.clock import guid
-from strongroom.engines.base import Record, Ref, Step
+from strongroom.engines.base import Record, Step
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
@@ -36,7 +36,8 @@ from strongroom.services.core.copies.sources import (
     check_url,
     url_without_credentials,
 )
-from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.decisions import Found, Reads
+from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file import creating, nodes, paths, ranges
 from strongroom.services.file.admission import enter, facts_of
@@ -45,9 +46,8 @@ from strongroom.services.file.copies.reading import OWN, OpenFile
 from strongroom.services.file.creating import NewNode, StartedCopy
 from strongroom.services.file.node_writes import used
 from strongroom.services.file.nodes import NodeChange, NodeWritten
-from strongroom.services.file.past_states import share_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
-from strongroom.store.core import keys, share_keys
+from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import CopyOrder
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
@@ -156,11 +156,11 @@ async def _check_quota(
 
     Raises: StorageError ShareSizeLimitReached.
     """
-    reads = [place_ref(call), share_keys.share_usage(generation_of(call))]
-    share, usage = await services.store.read(reads)
-    check_place(call, share)
-    assert share is not None
-    used(share_of(share), usage, total_bytes - replaced_bytes)
+    reads = Reads()
+    share = reads.add(place_ref(call), records.SHARE)
+    usage = reads.add(share_keys.share_usage(generation_of(call)), file_records.USAGE)
+    found = await services.read(reads)
+    used(place_in(call, found, share), found[usage], total_bytes - replaced_bytes)
 
 
 async def _begin(
@@ -218,6 +218,8 @@ class _CopyStart:
         self._file = source.file if isinstance(source, OpenFile) else None
         call.input.smb.check(self._file)
         self._smb = call.input.smb.of_new(self._file)
+        self._further = Reads()
+        self._permission = self._smb.permission.read_for(call, self._further)
         self._started = StartedCopy(copy, order, call.input.smb.bits(self._file))
         self._metadata = call.input.metadata or source.metadata
         # The source's MD5 is that of content that has not arrived yet.
@@ -265,7 +267,7 @@ class _CopyStart:
             self._call,
             FileOperation.COPY_DESTINATION,
             self._changes,
-            self._reads,
+            self._further,
             clears_read_only=self._call.input.ignores_read_only,
         )
 
@@ -273,7 +275,7 @@ class _CopyStart:
         """Copy the file onto itself. No bytes move, so the copy is complete in one commit."""
 
         def change(
-            where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+            where: Where, record: FileRecord, found: Found, stamp: int
         ) -> NodeChange[NodeWritten]:
             after, first = self._changes(where, record, found, stamp)
             done = msgspec.structs.replace(
@@ -289,16 +291,14 @@ class _CopyStart:
             self._call,
             FileOperation.COPY_DESTINATION,
             change,
-            reads=self._reads,
+            further=self._further,
             clears_read_only=self._call.input.ignores_read_only,
         )
 
     def _changes(
-        self, where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        self, where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        permission, first = self._smb.permission.chosen(
-            record.permission, where.generation, found[0] if found else None
-        )
+        permission, first = self._permission.chosen(record.permission, found)
         after = msgspec.structs.replace(
             record,
             etag=stamp,
@@ -314,9 +314,6 @@ class _CopyStart:
             },
         )
         return after, (*first, self._started.job_step(where.generation, where.id, stamp))
-
-    def _reads(self, where: Where) -> tuple[Ref, ...]:
-        return self._smb.permission.ref(where.generation)
 
 
 async def _wait_for_end(
@@ -350,7 +347,7 @@ async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
     """
 
     def changes(
-        where: Where, record: FileRecord, found: Sequence[Record | None], stamp: int
+        where: Where, record: FileRecord, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         copy = copies.aborted(record.copy, call.input.copy_id, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=copy), ()

@@ -13,21 +13,21 @@ file meanwhile. A piece of zeros is not written: it stays a hole.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import msgspec
 
 from strongroom import errors, limits
-from strongroom.engines.base import Commit, Record, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
 from strongroom.services.core.copies.sources import OpenSource, SourceBroken
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
-from strongroom.services.file.node_writes import length_refs, recounted
+from strongroom.services.file.node_writes import LengthReads, recounted
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.past_sweep import living_snapshots
 from strongroom.services.file.paths import PathChanged
@@ -35,7 +35,7 @@ from strongroom.services.file.readers import FileReaders, pins_of
 from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated, Pins
-from strongroom.store.core.records import Job, ShareRecord
+from strongroom.store.core.records import DeletedShare, Job, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Purpose
@@ -197,22 +197,26 @@ class _PendingFile(PendingCopy):
     def _decision(self, edit: _Edit, mutation: Mutation | None) -> _Change:
         services, place = self._services, self._place
         account, share, _ = self._order.destination.split("/", 2)
-        ref, generation = keys.share(account, share), self._job.generation
-        reads = [
-            ref,
-            keys.deleted_place(ref, generation),
-            keys.file_attributes(generation, place.number),
-            *length_refs(generation, place.number),
-            *(() if mutation is None else mutation.reads),
-        ]
+        ref, generation, reads = keys.share(account, share), self._job.generation, Reads()
+        attributes = keys.file_attributes(generation, place.number)
 
         def pins(share: ShareRecord, stamp: int) -> Pins:
             return pins_of(services, share, place.partition, stamp)
 
-        return _Change(place.partition, reads, Purpose.GROWTH, self._job, edit, mutation, pins=pins)
-
-
-_FURTHER: Final = 5
+        return _Change(
+            place.partition,
+            reads.refs,
+            Purpose.GROWTH,
+            job=self._job,
+            edit=edit,
+            mutation=mutation,
+            pins=pins,
+            share=reads.add(ref, records.SHARE),
+            kept=reads.add(keys.deleted_place(ref, generation), records.DELETED_SHARE),
+            attributes=reads.add(attributes, file_records.FILE),
+            length=LengthReads.of(reads, generation, place.number),
+            leaves=reads.add_all(() if mutation is None else mutation.reads, UNDECODED),
+        )
 
 
 class _Change(Decision[None], frozen=True):
@@ -222,37 +226,44 @@ class _Change(Decision[None], frozen=True):
         mutation: the change of the file's bytes, if there is one.
         pins: (the share, the commit's stamp) -> the snapshots and readers that may read earlier
             states.
+        kept: the share, if it is soft-deleted.
+        leaves: the reads of `mutation`.
     """
 
     job: Job
     edit: _Edit
     mutation: Mutation | None
     pins: Callable[[ShareRecord, int], Pins]
+    share: ReadOne[ShareRecord]
+    kept: ReadOne[DeletedShare]
+    attributes: ReadOne[FileRecord]
+    length: LengthReads
+    leaves: ReadAll[bytes]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: NotPending, Outdated, Backlog."""
-        share, record = self._share(found), file_records.FILE.of(found[2])
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+        share, record = self._share(found), found[self.attributes]
         copy = _pending(record, self.job.token)
         if record is None or copy is None:
             raise NotPending
         after = self.edit(record, copy, stamp)
         own = Write(keys.FILE_KEY, file_records.FILE.encode(after))
         if self.mutation is None:
-            file_id = int(self.job.blob)
-            counted = recounted(file_id, share, found[3:_FURTHER], after.size_bytes)
+            counted = recounted(share, found, self.length, after.size_bytes)
             made = Commit(None, (*counted, Step(self.partition, (own,))))
             return with_past_states(share, self.reads, found, made, stamp)
-        changed = self.mutation.decide(found[_FURTHER:], stamp, self.pins(share, stamp))
+        pins = self.pins(share, stamp)
+        changed = self.mutation.decide(found.records(self.leaves), stamp, pins)
         step = Step(self.partition, (own, *changed.writes), changed.adopt, changed.drop)
         steps: tuple[Step, ...] = (step,)
         if changed.has_garbage:
             steps = (sweep_step(self.job.generation, int(self.job.blob), stamp), step)
         return with_past_states(share, self.reads, found, Commit(None, steps), stamp)
 
-    def _share(self, found: Sequence[Record | None]) -> ShareRecord:
+    def _share(self, found: Found) -> ShareRecord:
         """Return the share. A soft-deleted share counts too, so that its copy is not pending for
         ever after it is restored. Raises: NotPending."""
-        share, kept = records.SHARE.of(found[0]), records.DELETED_SHARE.of(found[1])
+        share, kept = found[self.share], found[self.kept]
         if share is not None and share.generation == self.job.generation:
             return share
         if kept is None:

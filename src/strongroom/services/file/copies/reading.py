@@ -27,6 +27,7 @@ from strongroom.services.core.copies.sources import (
     require_part,
     source_missing,
 )
+from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import enter, facts_of
@@ -178,9 +179,12 @@ async def _read(services: Services, source: LocalSource, where: Where) -> FileSo
     """Return the attributes, and the permission that they name. Raises: PathChanged."""
     at = source.snapshot
     if at is None:
-        attributes = keys.file_attributes(where.generation, where.id)
-        found, *names = await services.store.read([attributes, *where.refs])
-        where.check(names)
+        reads = Reads()
+        attributes = reads.add(keys.file_attributes(where.generation, where.id), file_records.FILE)
+        on_path = where.read(reads)
+        seen = await services.read(reads)
+        where.check(seen, on_path)
+        found = seen.record(attributes)
     else:
         found = await attributes_at(services.store, where.partition, at)
         # This comes last: a snapshot that exists now existed when its records were read.
@@ -191,7 +195,8 @@ async def _read(services: Services, source: LocalSource, where: Where) -> FileSo
     text = DEFAULT_TEXT
     if record.permission != DEFAULT_KEY:
         ref = keys.permission(where.generation, record.permission)
-        permission = file_records.PERMISSION.of((await services.store.read([ref]))[0])
+        (kept,) = await services.store.read([ref])
+        permission = file_records.PERMISSION.of(kept)
         text = DEFAULT_TEXT if permission is None else permission.text
     version = found.version if at is None else at
     return FileSource(where, record, version, text, is_past=at is not None)

@@ -132,7 +132,8 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
     not empty, so that it is not deleted."""
     ref = keys.file_node(handle.access.generation, handle.node_id)
     try:
-        node = file_records.NODE.of((await services.store.read([ref]))[0])
+        (found,) = await services.store.read([ref])
+        node = file_records.NODE.of(found)
     except EngineError:
         return False
     return node is not None and not node.children

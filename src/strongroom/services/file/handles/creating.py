@@ -8,16 +8,14 @@ Attributes are written first, and the name last, so that no name ever leads to n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Full, Record, Step, Write
+from strongroom.engines.base import Commit, Full, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file import attributes, names, permissions
 from strongroom.semantics.file.attributes import Attribute
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.creating import linked
 from strongroom.services.file.handles import transfers
@@ -26,8 +24,9 @@ from strongroom.services.file.handles.model import RequestedOpen, ShareAccess
 from strongroom.services.file.node_writes import parent_ref, parent_touched
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import Where
-from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven
-from strongroom.store.core import keys
+from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven, PermissionRead
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord
 from strongroom.values import Purpose
@@ -50,16 +49,21 @@ async def create(
         raise StorageError(file_errors.CANNOT_DELETE)
     if asked.permission is not None:
         permissions.check_sddl(asked.permission)
-    given = PermissionGiven(text=asked.permission)
-    generation = where.generation
-    parent = keys.file_node(generation, where.parent)
-    share = keys.share(access.account, access.share)
-    reads = [share, parent, parent_ref(where), *where.refs, *given.ref(generation)]
-    partition = keys.file_names(generation)
+    generation, reads = where.generation, Reads()
     decision = _Create(
-        partition, reads, Purpose.GROWTH, access=access, where=where, asked=asked, bits=bits,
-        permission=given,
-    )  # fmt: skip
+        keys.file_names(generation),
+        reads.refs,
+        Purpose.GROWTH,
+        access=access,
+        where=where,
+        asked=asked,
+        bits=bits,
+        share=reads.add(keys.share(access.account, access.share), records.SHARE),
+        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        parent_attributes=reads.add(parent_ref(where), file_records.FILE),
+        on_path=where.read(reads),
+        permission=PermissionGiven(text=asked.permission).read(reads, generation),
+    )
     try:
         return await services.commit(decision)
     except Full as full:
@@ -73,18 +77,19 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
     where: Where
     asked: RequestedOpen
     bits: int
-    permission: PermissionGiven
+    share: ReadOne[ShareRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+    on_path: ReadAll[NameRecord]
+    permission: PermissionRead
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[tuple[Where, FileRecord]]:
-        """See Decision.run. Raises: PathChanged."""
+    def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
+        """See Decision.decide. Raises: PathChanged."""
         where, is_directory = self.where, self.asked.must_be_directory
-        share = share_in(self.access, found[0])
-        end = 3 + len(where.refs)
-        where.check(found[3:end])
+        share = share_in(self.access, found[self.share])
+        where.check(found, self.on_path)
         transfers.check_size(share, self.asked.allocation_bytes or 0)
-        key, first = self.permission.chosen(
-            DEFAULT_KEY, where.generation, found[end] if len(found) > end else None
-        )
+        key, first = self.permission.chosen(DEFAULT_KEY, found)
         record = FileRecord(
             stamp,
             stamp,
@@ -105,7 +110,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
                 keys.file(where.generation, stamp),
                 (Write(keys.FILE_KEY, file_records.FILE.encode(record)),),
             ),
-            Step(self.partition, linked(where, stamp, found[1], node)),
-            *parent_touched(where, found[2], stamp),
+            Step(self.partition, linked(where, stamp, found[self.parent], node)),
+            *parent_touched(where, found[self.parent_attributes], stamp),
         )
         return with_past_states(share, self.reads, found, Commit((made, record), steps), stamp)

@@ -10,25 +10,25 @@ the share, which may be deleted, and the attributes.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Full, Partition, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Full, Partition, Ref, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file import opens
 from strongroom.semantics.file.attributes import FileTimes, TimeField, Touch, archived, touched
 from strongroom.semantics.file.opens import BreakAwaited
 from strongroom.semantics.file.oplocks import Cause
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle, ShareAccess
-from strongroom.services.file.node_writes import length_refs, recounted, root_attributes
+from strongroom.services.file.node_writes import LengthReads, recounted, root_attributes
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.past_states import attributes_at, with_past_states
 from strongroom.store.core import keys, records
@@ -39,9 +39,16 @@ from strongroom.values import Purpose
 
 T = TypeVar("T")
 
-ChangeRecord = Callable[[ShareRecord, FileRecord, Sequence[Record | None], int], NodeChange[T]]
-"""Returns the change of a file, from the share, its attributes, further records and the stamp. It
-is pure."""
+ChangeRecord = Callable[[ShareRecord, FileRecord, Found, int], NodeChange[T]]
+"""Returns the change of a file, from the share, its attributes, the further records that it has
+named, and the stamp. It is pure."""
+
+
+class PlaceReads(NamedTuple):
+    """The reads of the share's record and of the attributes."""
+
+    share: ReadOne[ShareRecord]
+    attributes: ReadOne[FileRecord]
 
 
 class NodePlace(msgspec.Struct, frozen=True):
@@ -56,35 +63,45 @@ class NodePlace(msgspec.Struct, frozen=True):
         return keys.file(self.access.generation, self.node_id)
 
     @property
-    def refs(self) -> tuple[Ref, Ref]:
-        """The addresses of the share's record and of the attributes."""
-        access = self.access
-        share = keys.share(access.account, access.share)
-        return share, keys.file_attributes(access.generation, self.node_id)
+    def share_ref(self) -> Ref:
+        """The address of the share's record."""
+        return keys.share(self.access.account, self.access.share)
 
-    def records_in(
-        self, share: Record | None, found: Record | None
+    @property
+    def attributes_ref(self) -> Ref:
+        """The address of the attributes."""
+        return keys.file_attributes(self.access.generation, self.node_id)
+
+    def read(self, reads: Reads) -> PlaceReads:
+        """Add the reads of the share's record and of the attributes."""
+        share = reads.add(self.share_ref, records.SHARE)
+        return PlaceReads(share, reads.add(self.attributes_ref, file_records.FILE))
+
+    def records_in(self, found: Found, read: PlaceReads) -> tuple[ShareRecord, FileRecord]:
+        """Return the share's record and the attributes. Raises: as `both`."""
+        return self.both(found[read.share], found[read.attributes])
+
+    def both(
+        self, share: ShareRecord | None, record: FileRecord | None
     ) -> tuple[ShareRecord, FileRecord]:
-        """Return the share's record and the attributes, decoded from the records at `refs`.
+        """Return the share's record and the attributes, if both are there.
 
         Raises: StorageError SHARE_GONE, HANDLE_CLOSED (there are no attributes, so nothing is
             open).
         """
-        place = share_in(self.access, share)
-        record = file_records.FILE.of(found)
-        if record is None and self.node_id == place.generation:
-            record = root_attributes(place.generation)
+        share = share_in(self.access, share)
+        if record is None and self.node_id == share.generation:
+            record = root_attributes(share.generation)
         if record is None:
             raise StorageError(file_errors.HANDLE_CLOSED)
-        return place, record
+        return share, record
 
 
-def share_in(access: ShareAccess, found: Record | None) -> ShareRecord:
+def share_in(access: ShareAccess, share: ShareRecord | None) -> ShareRecord:
     """Return the share that a tree is connected to, or whose snapshot a handle reads.
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
     """
-    share = records.SHARE.of(found)
     if share is None or share.generation != access.generation:
         raise StorageError(file_errors.SHARE_GONE)
     if access.snapshot is not None and access.snapshot not in share.snapshots:
@@ -113,33 +130,46 @@ async def read_node(services: Services, place: NodePlace) -> NodeState:
     """Read the committed state of an open file. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
     at = place.access.snapshot
     if at is None:
-        share, found = await services.store.read(place.refs)
-        return NodeState(*place.records_in(share, found), 0 if found is None else found.version)
-    found = await attributes_at(services.store, place.partition, at)
-    return NodeState(*place.records_in(await stored_share(services, place.access), found), at)
+        refs = (place.share_ref, place.attributes_ref)
+        share, attributes = await services.store.read(refs)
+        both = place.both(records.SHARE.of(share), file_records.FILE.of(attributes))
+        return NodeState(*both, 0 if attributes is None else attributes.version)
+    found = file_records.FILE.of(await attributes_at(services.store, place.partition, at))
+    return NodeState(*place.both(await stored_share(services, place.access), found), at)
 
 
-async def stored_share(services: Services, access: ShareAccess) -> Record | None:
+async def stored_share(services: Services, access: ShareAccess) -> ShareRecord | None:
     """Read the record of a share. Read it after a snapshot's records: a snapshot that exists then
     also existed when they were read."""
     (share,) = await services.store.read([keys.share(access.account, access.share)])
-    return share
+    return records.SHARE.of(share)
 
 
 async def commit(
     services: Services,
     place: NodePlace,
     change: ChangeRecord[T],
-    reads: Sequence[Ref] = (),
+    further: Reads | None = None,
     purpose: Purpose = Purpose.GROWTH,
 ) -> T:
     """Decide on an open file or directory, and commit durably.
 
+    Arguments:
+        further: what `change` reads.
+
     Raises: StorageError SHARE_GONE, DISK_FULL; what the decision raises.
     """
     assert place.access.snapshot is None, "what a handle of a snapshot may do changes nothing"
-    counting = length_refs(place.access.generation, place.node_id)
-    decision = _OnNode(place.partition, [*place.refs, *counting, *reads], purpose, place, change)
+    reads = Reads(() if further is None else further.refs)
+    decision = _OnNode(
+        place.partition,
+        reads.refs,
+        purpose,
+        place,
+        read=place.read(reads),
+        length=LengthReads.of(reads, place.access.generation, place.node_id),
+        change=change,
+    )
     try:
         return await finish_commit(services.commit(decision))
     except Full as full:
@@ -163,22 +193,21 @@ async def finish_commit(commit: Awaitable[T]) -> T:
         del commit, deciding
 
 
-_FURTHER = 4
-
-
 class _OnNode(Decision[T], Generic[T], frozen=True):
     """A decision on a file or directory that is open."""
 
     place: NodePlace
+    read: PlaceReads
+    length: LengthReads
     change: ChangeRecord[T]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.run."""
-        share, record = self.place.records_in(found[0], found[1])
+    def decide(self, found: Found, stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        share, record = self.place.records_in(found, self.read)
         if copies.is_pending(record.copy):
             # The copy began while the handle was open.
             raise StorageError(file_errors.SHARING_VIOLATION)
-        change = self.change(share, record, found[_FURTHER:], stamp)
+        change = self.change(share, record, found, stamp)
         writes = change.writes
         if change.record is not None:
             writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
@@ -186,9 +215,7 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
             return Commit(change.result)
         counted: tuple[Step, ...] = ()
         if change.record is not None and change.record.size_bytes != record.size_bytes:
-            counted = recounted(
-                self.place.node_id, share, found[2:_FURTHER], change.record.size_bytes
-            )
+            counted = recounted(share, found, self.length, change.record.size_bytes)
         step = Step(self.partition, writes, change.adopt, change.drop)
         made = Commit(change.result, (*change.before, *counted, step))
         return with_past_states(share, self.reads, found, made, stamp)

@@ -7,18 +7,18 @@ classes (wire/smb). Sources: [MS-FSA] sections 2.1.5.12 and 2.1.5.15; [MS-FSCC] 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Record, Step
+from strongroom.engines.base import Step
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, permissions
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, TimeField, Touch
 from strongroom.semantics.file.oplocks import Cause
+from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding, transfers
@@ -96,7 +96,7 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
         frozen = frozenset(handle.frozen)
 
         def change(
-            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+            share: ShareRecord, record: FileRecord, found: Found, stamp: int
         ) -> NodeChange[None]:
             after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
             changes: dict[str, Any] = {_NAMES[field]: time for field, time in ticks.items()}
@@ -202,7 +202,7 @@ async def _resize(
     place, frozen = deciding.place_of(handle), frozenset(handle.frozen)
 
     def changes(
-        share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        share: ShareRecord, record: FileRecord, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
         size = min(record.size_bytes, size_bytes) if shrinks_only else size_bytes
         after = deciding.after(record, Touch.RESIZE, stamp, frozen)
@@ -227,9 +227,10 @@ async def security(services: Services, handle: Handle) -> str:
         if key == DEFAULT_KEY:
             return DEFAULT_TEXT
         ref = keys.permission(handle.access.generation, key)
-        found = file_records.PERMISSION.of((await services.store.read([ref]))[0])
-        assert found is not None, "permissions are kept as long as the share"
-        return found.text
+        (found,) = await services.store.read([ref])
+        permission = file_records.PERMISSION.of(found)
+        assert permission is not None, "permissions are kept as long as the share"
+        return permission.text
 
 
 async def set_security(
@@ -244,19 +245,19 @@ async def set_security(
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
         deciding.check_may_change(handle, rights)
         permissions.check_sddl(text)
-        given = PermissionGiven(text=text)
-        generation, frozen = handle.access.generation, frozenset(handle.frozen)
+        reads, frozen = Reads(), frozenset(handle.frozen)
+        permission = PermissionGiven(text=text).read(reads, handle.access.generation)
         await deciding.break_caches(
             services, handle, Cause.NAME_CHANGE, RequestWait(request, handle.ending)
         )
 
         def change(
-            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+            share: ShareRecord, record: FileRecord, found: Found, stamp: int
         ) -> NodeChange[None]:
-            key, first = given.chosen(record.permission, generation, found[0] if found else None)
+            key, first = permission.chosen(record.permission, found)
             after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
             return NodeChange(None, msgspec.structs.replace(after, permission=key), first)
 
         place = deciding.place_of(handle)
-        await deciding.commit(services, place, change, given.ref(generation))
+        await deciding.commit(services, place, change, reads)
         transfers.report_change(services, handle, Aspect.SECURITY)

@@ -22,7 +22,7 @@ import msgspec
 from msgspec.structs import replace
 
 from strongroom import errors, file_errors
-from strongroom.engines.base import Record, Step
+from strongroom.engines.base import Step
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, names, opens
 from strongroom.semantics.file import attributes as rules
@@ -30,6 +30,7 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRefused
+from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, facts_of
@@ -78,7 +79,8 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
     share = names.share_of_tree(name)
     found = None
     if share is not None:
-        found = records.SHARE.of((await services.store.read([keys.share(account, share)]))[0])
+        (stored,) = await services.store.read([keys.share(account, share)])
+        found = records.SHARE.of(stored)
     if share is None or found is None:
         raise StorageError(file_errors.SHARE_NOT_FOUND)
     await require_share(services, found.generation)
@@ -239,17 +241,19 @@ class _Opening:
 
         Raises: PathChanged; StorageError SHARE_GONE.
         """
-        place = self._place(where)
-        refs = [*place.refs, *(where.refs if is_confirmed else ())]
-        found = await self._services.store.read(refs)
-        where.check(found[2:])
+        place, reads = self._place(where), Reads()
+        read = place.read(reads)
+        on_path = where.read(reads) if is_confirmed else None
+        found = await self._services.read(reads)
+        if on_path is not None:
+            where.check(found, on_path)
         try:
-            records = place.records_in(found[0], found[1])
+            both = place.records_in(found, read)
         except StorageError as error:
             if error.row is file_errors.HANDLE_CLOSED:
                 raise PathChanged from None
             raise
-        return NodeState(*records, 0 if found[1] is None else found[1].version)
+        return NodeState(*both, found.version(read.attributes) or 0)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
         """Refuse an open that the present file does not permit. Returns the access that the open
@@ -349,7 +353,7 @@ class _Opening:
         bits = rules.check_smb(self._asked.attributes, is_directory=False)
 
         def changes(
-            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+            share: ShareRecord, record: FileRecord, stamp: int
         ) -> tuple[FileRecord, tuple[Step, ...]]:
             after = deciding.after(record, Touch.OVERWRITE, stamp)
             attributes = int(bits | Attribute.ARCHIVE)

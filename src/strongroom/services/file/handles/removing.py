@@ -6,12 +6,10 @@ Source: [MS-FSA] section 2.1.5.4; smb.md 3.4.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from strongroom.engines.base import Commit, Record, Step, Write
-from strongroom.services.core.decisions import Decision
+from strongroom.engines.base import Commit, Step, Write
+from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import NodePlace
 from strongroom.services.file.held.changes import Watches, removed
@@ -20,8 +18,9 @@ from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step
 from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import NodeRecord
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
 from strongroom.values import Purpose
 
 
@@ -34,21 +33,30 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
     generation = place.access.generation
     node_ref = keys.file_node(generation, place.node_id)
     while True:
-        node = file_records.NODE.of((await services.store.read([node_ref]))[0])
+        (found,) = await services.store.read([node_ref])
+        node = file_records.NODE.of(found)
         if node is None:
             return
-        reads = [
-            node_ref,
-            keys.file_name(generation, node.parent, node.name),
-            keys.file_node(generation, node.parent),
-            keys.share(place.access.account, place.access.share),
-            share_keys.share_usage(generation),
-            keys.file_attributes(generation, node.parent),
-            place.refs[1],
-        ]
-        partition = keys.file_names(generation)
+        reads = Reads()
+        decision = _Remove(
+            keys.file_names(generation),
+            reads.refs,
+            Purpose.FREEING,
+            place=place,
+            seen=node,
+            node=reads.add(node_ref, file_records.NODE),
+            name=reads.add(keys.file_name(generation, node.parent, node.name), file_records.NAME),
+            parent=reads.add(keys.file_node(generation, node.parent), file_records.NODE),
+            share=reads.add(place.share_ref, records.SHARE),
+            usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
+            parent_attributes=reads.add(
+                keys.file_attributes(generation, node.parent), file_records.FILE
+            ),
+        )
+        # Snapshots keep the attributes as they are before the deletion.
+        reads.add(place.attributes_ref, UNDECODED)
         try:
-            gone = await services.commit(_Remove(partition, reads, Purpose.FREEING, place, node))
+            gone = await services.commit(decision)
         except PathChanged:
             continue
         services.work.set()
@@ -63,30 +71,36 @@ class _Remove(Decision[bool], frozen=True):
     removed."""
 
     place: NodePlace
-    node: NodeRecord
+    seen: NodeRecord
+    node: ReadOne[NodeRecord]
+    name: ReadOne[NameRecord]
+    parent: ReadOne[NodeRecord]
+    share: ReadOne[ShareRecord]
+    usage: ReadOne[UsageRecord]
+    parent_attributes: ReadOne[FileRecord]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[bool]:
-        """See Decision.run. Raises: PathChanged when the file has another name by now."""
-        node, place = file_records.NODE.of(found[0]), self.place
+    def decide(self, found: Found, stamp: int) -> Commit[bool]:
+        """See Decision.decide. Raises: PathChanged when the file has another name by now."""
+        node, seen, place = found[self.node], self.seen, self.place
         if node is None or node.children:
             return Commit(False)
-        name = file_records.NAME.of(found[1])
-        if (node.parent, node.name) != (self.node.parent, self.node.name) or name is None:
+        is_same = (node.parent, node.name) == (seen.parent, seen.name)
+        if not is_same or found[self.name] is None:
             raise PathChanged
-        writes = [Write(self.reads[0].key, None), Write(self.reads[1].key, None)]
-        above = file_records.NODE.of(found[2])
+        writes = [Write(self.node.ref.key, None), Write(self.name.ref.key, None)]
+        above = found[self.parent]
         if above is not None:
             fewer = msgspec.structs.replace(above, children=above.children - 1)
-            writes.append(Write(self.reads[2].key, file_records.NODE.encode(fewer)))
-        share = records.SHARE.of(found[3])
+            writes.append(Write(self.parent.ref.key, file_records.NODE.encode(fewer)))
+        share = found[self.share]
         if share is None or share.generation != place.access.generation:
             return Commit(False)  # the share has been deleted, and its files with it
-        writes += used(share, found[4], -node.size_bytes)
+        writes += used(share, found[self.usage], -node.size_bytes)
         steps = (
             # The job comes first, so that a crash leaves nothing that no job removes.
             sweep_step(place.access.generation, place.node_id, stamp),
             Step(self.partition, tuple(writes)),
             Step(place.partition, (Write(keys.FILE_KEY, None),)),
-            *directory_touched(share.generation, node.parent, found[5], stamp),
+            *directory_touched(share.generation, node.parent, found[self.parent_attributes], stamp),
         )
         return with_past_states(share, self.reads, found, Commit(True, steps), stamp)

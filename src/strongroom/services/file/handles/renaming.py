@@ -7,13 +7,12 @@ Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12; smb.md 3.4 and 3.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import ExitStack
 
 from msgspec.structs import replace
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Full, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Full, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, deletion, names, opens, previous_versions
 from strongroom.semantics.file.accesses import FileOperation
@@ -21,7 +20,7 @@ from strongroom.semantics.file.attributes import TimeField, Touch
 from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
 from strongroom.semantics.file.opens import BreakAwaited, OpenRefused
 from strongroom.semantics.file.oplocks import Cause
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
@@ -32,14 +31,15 @@ from strongroom.services.file.held.changes import Watches, renamed
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.renaming import (
+    RenameReads,
     ResolvedRename,
     block_opens,
-    freed_by,
     moved_names,
     parents_touched,
 )
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys
+from strongroom.store.core import keys, records
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Purpose
@@ -73,10 +73,12 @@ async def set_disposition(
 async def _facts(services: Services, handle: Handle) -> FileFacts:
     """Return the facts that a deletion depends on, including whether a directory is empty."""
     place = deciding.place_of(handle)
-    node_ref = keys.file_node(handle.access.generation, handle.node_id)
-    share, found, node = await services.store.read([*place.refs, node_ref])
-    _, record = place.records_in(share, found)
-    known = file_records.NODE.of(node)
+    reads = Reads()
+    read = place.read(reads)
+    node = reads.add(keys.file_node(handle.access.generation, handle.node_id), file_records.NODE)
+    found = await services.read(reads)
+    _, record = place.records_in(found, read)
+    known = found[node]
     is_empty = not record.is_directory or (known is not None and not known.children)
     return replace(facts_of(record), is_empty=is_empty, is_root=handle.is_root)
 
@@ -129,13 +131,16 @@ async def _attempt(
             await _enter_target(services, seen, replaced, stack)
         stack.callback(await block_opens(held, seen, wait.until))
         _refuse(held, handle, wanted, seen, replaced)
+        place, reads = deciding.place_of(handle), Reads()
         decision = _RenameByHandle(
             keys.file_names(generation),
-            _reads(handle, seen),
+            reads.refs,
             Purpose.GROWTH,
-            place=deciding.place_of(handle),
+            place=place,
             seen=seen,
             frozen=frozenset(handle.frozen),
+            share=reads.add(place.share_ref, records.SHARE),
+            read=RenameReads.of(reads, seen),
         )
         try:
             await deciding.finish_commit(services.commit(decision))
@@ -161,7 +166,8 @@ async def _read_both(
     if target.is_root or seen.replaced is None:
         return seen, None
     other = NodePlace(handle.access, seen.replaced)
-    replaced = file_records.FILE.of((await services.store.read([other.refs[1]]))[0])
+    (found,) = await services.store.read([other.attributes_ref])
+    replaced = file_records.FILE.of(found)
     if replaced is None:
         raise PathChanged
     return ResolvedRename(source, target, facts, facts_of(replaced)), replaced
@@ -221,42 +227,28 @@ async def _enter_target(
     stack.enter_context(entry)
 
 
-def _reads(handle: Handle, seen: ResolvedRename) -> list[Ref]:
-    share = deciding.place_of(handle).refs[0]
-    return [share, *seen.source.refs, *seen.target.refs, *seen.refs]
-
-
 class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     """The decision that moves an id from its old name to the new one."""
 
     place: NodePlace
     seen: ResolvedRename
     frozen: frozenset[TimeField]
+    share: ReadOne[ShareRecord]
+    read: RenameReads
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: PathChanged."""
-        seen, source, target = self.seen, self.seen.source, self.seen.target
-        share = share_in(self.place.access, found[0])
-        first = 1 + len(source.refs)
-        second = first + len(target.refs)
-        source.check(found[1:first])
-        target.check(found[first:second])
-        third = second + len(seen.refs)
-        record = file_records.FILE.of(found[second])
-        node = file_records.NODE.of(found[second + 1])
-        if record is None or node is None:
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: PathChanged."""
+        seen, source = self.seen, self.seen.source
+        share = share_in(self.place.access, found[self.share])
+        record, node = self.read.check(found, seen)
+        replaced = self.read.replaced_in(found)
+        if replaced is not None and facts_of(replaced) != seen.target_facts:
             raise PathChanged
-        if seen.replaced is not None:
-            replaced = file_records.FILE.of(found[third - 1])
-            if replaced is None or facts_of(replaced) != seen.target_facts:
-                raise PathChanged
         after = deciding.after(record, Touch.RENAME, stamp, self.frozen)
-        moving = moved_names(seen, node, found[second + 2], found[second + 3])
-        if seen.replaced is not None:
-            moving += freed_by(found[0], found[second + 4], found[third - 2])
+        moving = moved_names(seen, self.read, share, found, node)
         write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
         steps = [Step(self.partition, moving), Step(source.partition, (write,))]
-        steps += parents_touched(seen, found[second + 5], found[second + 6], stamp)
+        steps += parents_touched(seen, self.read, found, stamp)
         if seen.replaced is not None:
             # The job comes first, so that a crash leaves nothing that no job removes.
             steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))

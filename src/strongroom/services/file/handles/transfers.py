@@ -17,12 +17,13 @@ from typing import Final
 import msgspec
 
 from strongroom import errors, file_errors, limits
-from strongroom.engines.base import Full, Record, Ref, Step
+from strongroom.engines.base import Full, Step
 from strongroom.errors import StorageError
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
+from strongroom.services.core.decisions import UNDECODED, Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
@@ -50,11 +51,9 @@ _LONG_BYTES: Final = 64 * limits.KIB
 _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
 
-ChangeBytes = Callable[
-    [ShareRecord, FileRecord, Sequence[Record | None], int], tuple[FileRecord, tuple[Step, ...]]
-]
-"""(the share, attributes, further records, stamp) -> attributes as they will be, and the steps that
-come first. Pure."""
+ChangeBytes = Callable[[ShareRecord, FileRecord, int], tuple[FileRecord, tuple[Step, ...]]]
+"""(the share, attributes, stamp) -> attributes as they will be, and the steps that come first.
+Pure."""
 
 
 class _Changed(Exception):
@@ -114,7 +113,7 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
         count = _length(seen, offset, length)
         if count <= extents.SHORT_BYTES_MAX:
             found = await extents.read_short(
-                services.store, map_of(place), place.refs[1], seen.version, offset, count
+                services.store, map_of(place), place.attributes_ref, seen.version, offset, count
             )
             if found is not None:
                 return found
@@ -182,7 +181,7 @@ async def write(
         appends_only = not handle.may(accesses.WRITE_DATA)
 
         def changes(
-            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+            share: ShareRecord, record: FileRecord, stamp: int
         ) -> tuple[FileRecord, tuple[Step, ...]]:
             if appends_only and offset < record.size_bytes:
                 raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
@@ -242,7 +241,7 @@ async def zero_data(
         frozen = frozenset(handle.frozen)
 
         def changes(
-            share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+            share: ShareRecord, record: FileRecord, stamp: int
         ) -> tuple[FileRecord, tuple[Step, ...]]:
             return deciding.after(record, Touch.WRITE, stamp, frozen), ()
 
@@ -294,7 +293,6 @@ async def change_bytes(
     place: NodePlace,
     changes: ChangeBytes,
     draft_of: Callable[[NodeState], AbstractAsyncContextManager[Draft]],
-    reads: tuple[Ref, ...] = (),
     *,
     is_resize: bool = False,
 ) -> FileRecord:
@@ -311,9 +309,7 @@ async def change_bytes(
         seen = await deciding.read_node(services, place)
         try:
             async with draft_of(seen) as draft:
-                return await _attempt(
-                    services, place, changes, draft, reads, seen, is_resize=is_resize
-                )
+                return await _attempt(services, place, changes, draft, seen, is_resize=is_resize)
         except (_Changed, Outdated):
             continue
         except Backlog:
@@ -329,35 +325,32 @@ async def _attempt(
     place: NodePlace,
     changes: ChangeBytes,
     draft: Draft,
-    reads: tuple[Ref, ...],
     seen: NodeState,
     *,
     is_resize: bool,
 ) -> FileRecord:
     """Try once to commit the change. Raises: _Changed, Outdated, Backlog."""
     maps = services.held.of(FileReaders).maps
-    mutation = await draft.prepare(newest_of(seen.share))
+    mutation, reads = await draft.prepare(newest_of(seen.share)), Reads()
+    leaves = reads.add_all(mutation.reads, UNDECODED)
     generation = place.access.generation
     length = seen.record.size_bytes if is_resize else None
 
     def change(
-        share: ShareRecord, record: FileRecord, found: Sequence[Record | None], stamp: int
+        share: ShareRecord, record: FileRecord, found: Found, stamp: int
     ) -> NodeChange[tuple[FileRecord, bool]]:
         if length is not None and record.size_bytes != length:
             raise _Changed
-        count = len(mutation.reads)
         pins = pins_of(services, share, place.partition, stamp)
-        after, first = changes(share, record, found[count:], stamp)
-        written = mutation.decide(found[:count], stamp, pins)
+        after, first = changes(share, record, stamp)
+        written = mutation.decide(found.records(leaves), stamp, pins)
         if written.has_garbage:
             first = (*first, sweep_step(generation, place.node_id, stamp))
         result = after, bool(first)
         return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
     with maps.mutating(place.partition):
-        after, has_ordered = await deciding.commit(
-            services, place, change, (*mutation.reads, *reads)
-        )
+        after, has_ordered = await deciding.commit(services, place, change, reads)
     if has_ordered:
         services.work.set()
     return after

@@ -17,6 +17,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import ShareAccess
 from strongroom.services.file.node_writes import usage_bytes
 from strongroom.store.core import keys, records, share_keys
+from strongroom.store.file import file_records
 
 _PAGE_RECORDS: Final = 1000
 _START: Final = Position(b"", b"")
@@ -45,7 +46,8 @@ async def volume(services: Services, access: ShareAccess) -> Volume:
     share = records.SHARE.of(stored)
     if share is None or share.generation != access.generation:
         raise StorageError(file_errors.SHARE_NOT_FOUND)
-    return Volume(access.share, share.generation, share.quota_gib * _GIB, usage_bytes(usage))
+    used_bytes = usage_bytes(file_records.USAGE.of(usage))
+    return Volume(access.share, share.generation, share.quota_gib * _GIB, used_bytes)
 
 
 async def share_names(services: Services, account: str) -> list[str]:

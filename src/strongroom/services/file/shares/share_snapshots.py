@@ -12,23 +12,23 @@ which share has this generation, so that a sweep finds the snapshots.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.errors import StorageError, invalid_query
 from strongroom.semantics.core import lease as leases
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import PlaceDeletion
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.share_holds import require_share
-from strongroom.services.file.past_states import require_snapshot, share_of
+from strongroom.services.file.past_states import require_snapshot
 from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, Job, JobKind, ShareRecord
@@ -85,22 +85,21 @@ async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> Share
         serves the share: its commits and the snapshot would have no order).
     """
     await require_share(services, generation_of(call))
-    ref = place_ref(call)
-    return await services.commit(
-        _Snapshot(ref.partition, [ref], call.rule.purpose, call.with_pure_authorization())
-    )
+    reads = Reads()
+    share = reads.add(place_ref(call), records.SHARE)
+    purpose, call = call.rule.purpose, call.with_pure_authorization()
+    return await services.commit(_Snapshot(share.ref.partition, reads.refs, purpose, call, share))
 
 
 class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
     """The decision of Snapshot Share."""
 
     call: Call[SnapshotShare]
+    share: ReadOne[ShareRecord]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareSnapshotTaken]:
-        """See Decision.run."""
-        check_place(self.call, found[0])
-        assert found[0] is not None
-        share, metadata = share_of(found[0]), self.call.input.metadata
+    def decide(self, found: Found, stamp: int) -> Commit[ShareSnapshotTaken]:
+        """See Decision.decide."""
+        share, metadata = place_in(self.call, found, self.share), self.call.input.metadata
         if len(share.snapshots) >= SNAPSHOTS_MAX:
             raise StorageError(file_errors.SHARE_SNAPSHOT_COUNT_EXCEEDED)
         taken = msgspec.structs.replace(share, snapshots=(), lost=0, lease=None, policies=())
@@ -115,7 +114,7 @@ class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
             Step(
                 self.partition,
                 (
-                    Write(self.reads[0].key, records.SHARE.encode(after)),
+                    Write(self.share.ref.key, records.SHARE.encode(after)),
                     Write(
                         share_keys.snapshot_key(share.generation, stamp),
                         records.SHARE.encode(taken),
@@ -141,12 +140,13 @@ async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
         if call.input.snapshots is not None:
             reason = "x-ms-delete-snapshots is for the share itself."
             raise invalid_query("sharesnapshot", "", reason)
-        ref = place_ref(call)
-        reads = [ref, snapshot_ref(call, stamp)]
+        reads = Reads()
+        share = reads.add(place_ref(call), records.SHARE)
+        taken = reads.add(snapshot_ref(call, stamp), records.SHARE)
+        partition, purpose = share.ref.partition, call.rule.purpose
+        call = call.with_pure_authorization()
         await services.commit(
-            _DeleteSnapshot(
-                ref.partition, reads, call.rule.purpose, call.with_pure_authorization(), stamp
-            )
+            _DeleteSnapshot(partition, reads.refs, purpose, call, share, taken, stamp)
         )
     else:
         await _delete_share(services, call)
@@ -157,13 +157,14 @@ class _DeleteSnapshot(Decision[None], frozen=True):
     """Delete one snapshot of a share."""
 
     call: Call[DeleteShare]
+    share: ReadOne[ShareRecord]
+    taken: ReadOne[ShareRecord]
     snapshot: int
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run."""
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide."""
         call, snapshot = self.call, self.snapshot
-        share = require_snapshot(call, found[0])
-        taken = records.SHARE.of(found[1])
+        share, taken = require_snapshot(call, found.record(self.share)), found[self.taken]
         if taken is not None:
             leases.guard(taken.lease, call.terms.lease_id, call.rule.lease, stamp)
         left = tuple(one for one in share.snapshots if one != snapshot)
@@ -178,8 +179,8 @@ class _DeleteSnapshot(Decision[None], frozen=True):
                 Step(
                     self.partition,
                     (
-                        Write(self.reads[0].key, records.SHARE.encode(after)),
-                        Write(self.reads[1].key, None),
+                        Write(self.share.ref.key, records.SHARE.encode(after)),
+                        Write(self.taken.ref.key, None),
                     ),
                 ),
             ),
@@ -193,29 +194,28 @@ class _SnapshotsChanged(Exception):
 async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
     days = services.switches(call.target.account).share_retention_days
     deletion = PlaceDeletion(KEPT_SHARES, call, days)
-    ref = place_ref(call)
     while True:
-        (found,) = await services.store.read([ref])
-        check_place(call, found)
-        assert found is not None
-        snapshots = share_of(found).snapshots
-        reads = [ref, *(snapshot_ref(call, one) for one in snapshots)]
-        purpose = call.rule.purpose
+        reads = Reads()
+        share = reads.add(place_ref(call), records.SHARE)
+        seen = place_in(call, await services.read(reads), share)
+        snapshots = [snapshot_ref(call, one) for one in seen.snapshots]
         decision = _DeleteShare(
-            ref.partition,
-            reads,
-            purpose,
-            call.with_pure_authorization(),
-            snapshots,
-            deletion,
-            days > 0,
+            share.ref.partition,
+            reads.refs,
+            call.rule.purpose,
+            call=call.with_pure_authorization(),
+            share=share,
+            taken=reads.add_all(snapshots, records.SHARE),
+            snapshots=seen.snapshots,
+            deletion=deletion,
+            is_kept=days > 0,
         )
         try:
             await services.commit(decision)
         except _SnapshotsChanged:
             continue
         # Nobody can connect to a deleted share, so clients of durable handles cannot reconnect.
-        services.held.of(Opens).durable.close_disconnected_in_share(share_of(found).generation)
+        services.held.of(Opens).durable.close_disconnected_in_share(seen.generation)
         return
 
 
@@ -224,23 +224,22 @@ class _DeleteShare(Decision[None], frozen=True):
     soft-deleted, so that it can be restored with its snapshots."""
 
     call: Call[DeleteShare]
+    share: ReadOne[ShareRecord]
+    taken: ReadAll[ShareRecord]
     snapshots: tuple[int, ...]
     deletion: PlaceDeletion
     is_kept: bool
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[None]:
-        """See Decision.run. Raises: _SnapshotsChanged."""
-        call = self.call
-        check_place(call, found[0])
-        assert found[0] is not None
-        share = share_of(found[0])
+    def decide(self, found: Found, stamp: int) -> Commit[None]:
+        """See Decision.decide. Raises: _SnapshotsChanged."""
+        call, share = self.call, place_in(self.call, found, self.share)
         leases.guard(share.lease, call.terms.lease_id, call.rule.lease, stamp)
         if share.snapshots != self.snapshots:
             raise _SnapshotsChanged
         if share.snapshots and call.input.snapshots is None:
             raise StorageError(file_errors.SHARE_HAS_SNAPSHOTS)
         if call.input.snapshots is not DeletedSnapshots.INCLUDE_LEASED:
-            _refuse_leased(found[1:], stamp)
+            _refuse_leased(found[self.taken], stamp)
         unleased = msgspec.structs.replace(share, lease=None)
 
         def kept(until: int) -> DeletedShare:
@@ -250,10 +249,9 @@ class _DeleteShare(Decision[None], frozen=True):
         return Commit(None, self.deletion.steps(share.generation, kept, stamp, *gone))
 
 
-def _refuse_leased(found: Sequence[Record | None], now: int) -> None:
+def _refuse_leased(snapshots: Iterable[ShareRecord | None], now: int) -> None:
     """Refuse the deletion if a snapshot is leased. Raises: DeleteShareWhenSnapshotLeased."""
-    for record in found:
-        taken = records.SHARE.of(record)
+    for taken in snapshots:
         if taken is not None and leases.status(taken.lease, now) == "locked":
             raise StorageError(file_errors.DELETE_SHARE_WHEN_SNAPSHOT_LEASED)
 

@@ -7,19 +7,19 @@ Source: "Operations on shares" of the REST reference; reference file.md 2, lease
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
 from strongroom import file_errors
-from strongroom.engines.base import Commit, Record, Ref, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision
-from strongroom.services.core.places import check_place, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, restore_place
 from strongroom.services.file.node_writes import usage_bytes
@@ -28,6 +28,7 @@ from strongroom.services.file.shares.share_snapshots import snapshot_ref
 from strongroom.services.file.sweep import KEPT_SHARES
 from strongroom.store.core import records, share_keys
 from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
 from strongroom.values import AccessPolicy, Metadata
 
 T = TypeVar("T")
@@ -84,18 +85,22 @@ async def create_share(services: Services, call: Call[CreateShare]) -> ShareWrit
 
     Raises: StorageError ShareAlreadyExists.
     """
-    ref = place_ref(call)
-    return await services.commit(_Create(ref.partition, [ref], call.rule.purpose, call.input))
+    reads = Reads()
+    share = reads.add(place_ref(call), records.SHARE)
+    return await services.commit(
+        _Create(share.ref.partition, reads.refs, call.rule.purpose, share, call.input)
+    )
 
 
 class _Create(Decision[ShareWritten], frozen=True):
     """The decision of Create Share."""
 
+    share: ReadOne[ShareRecord]
     given: CreateShare
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[ShareWritten]:
-        """See Decision.run. Raises: StorageError ShareAlreadyExists."""
-        if found[0] is not None:
+    def decide(self, found: Found, stamp: int) -> Commit[ShareWritten]:
+        """See Decision.decide. Raises: StorageError ShareAlreadyExists."""
+        if found.record(self.share) is not None:
             raise StorageError(file_errors.SHARE_ALREADY_EXISTS)
         given = self.given
         created = ShareRecord(
@@ -108,7 +113,7 @@ class _Create(Decision[ShareWritten], frozen=True):
             fold_version=names.FOLD_VERSION,
             metadata=given.metadata,
         )
-        write = Write(self.reads[0].key, records.SHARE.encode(created))
+        write = Write(self.share.ref.key, records.SHARE.encode(created))
         return Commit(ShareWritten(stamp, stamp), (Step(self.partition, (write,)),))
 
 
@@ -119,10 +124,11 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
     """
     # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
-    found = await services.store.read(_refs(call))
-    share = _named(call, found)
-    assert found[-1] is not None
-    now = max(now, found[-1].version)
+    reads = Reads()
+    read = _ShareReads.of(call, reads)
+    found = await services.read(reads)
+    share = read.named(call, found)
+    now = max(now, found.version(read.changed) or 0)
     leases.guard(share.lease, call.terms.lease_id, call.rule.lease, now)
     return ShareView(share, now)
 
@@ -189,7 +195,7 @@ async def get_stats(services: Services, call: Call[Any]) -> int:
     """
     share = (await get_share(services, call)).record
     (found,) = await services.store.read([share_keys.share_usage(share.generation)])
-    return usage_bytes(found)
+    return usage_bytes(file_records.USAGE.of(found))
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:
@@ -197,40 +203,42 @@ async def change_share(services: Services, call: Call[Any], decide: ShareDecisio
 
     Raises: StorageError ShareNotFound, the lease errors (412), the decision's own.
     """
-
-    reads = _refs(call)
+    reads = Reads()
+    read = _ShareReads.of(call, reads)
+    purpose, call = call.rule.purpose, call.with_pure_authorization()
     return await services.commit(
-        _OfShare(
-            reads[0].partition, reads, call.rule.purpose, call.with_pure_authorization(), decide
-        )
+        _OfShare(read.share.ref.partition, reads.refs, purpose, call, read, decide)
     )
 
 
-def _refs(call: Call[Any]) -> list[Ref]:
-    """Return the address of the share's record and, last, that of the record the request names: the
-    share's or a snapshot's."""
-    snapshot = call.target.snapshot
-    return (
-        [place_ref(call)] if snapshot is None else [place_ref(call), snapshot_ref(call, snapshot)]
-    )
+class _ShareReads(NamedTuple):
+    """The reads of the share, and of the snapshot that the request names; None = it names none."""
 
+    share: ReadOne[ShareRecord]
+    snapshot: ReadOne[ShareRecord] | None
 
-def _named(call: Call[Any], found: Sequence[Record | None]) -> ShareRecord:
-    """Return the share, or the snapshot, that a request names.
+    @classmethod
+    def of(cls, call: Call[Any], reads: Reads) -> _ShareReads:
+        """Add these reads."""
+        share, snapshot = reads.add(place_ref(call), records.SHARE), call.target.snapshot
+        if snapshot is None:
+            return cls(share, None)
+        return cls(share, reads.add(snapshot_ref(call, snapshot), records.SHARE))
 
-    Arguments:
-        found: the records of `_refs`.
+    @property
+    def changed(self) -> ReadOne[ShareRecord]:
+        """The record that the request reads or changes."""
+        return self.share if self.snapshot is None else self.snapshot
 
-    Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
-    """
-    if call.target.snapshot is not None:
-        require_snapshot(call, found[0])
-    else:
-        check_place(call, found[0])
-    share = records.SHARE.of(found[-1])
-    if share is None:
-        raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
-    return share
+    def named(self, call: Call[Any], found: Found) -> ShareRecord:
+        """Return the share, or the snapshot, that a request names.
+
+        Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
+        """
+        if self.snapshot is None:
+            return place_in(call, found, self.share)
+        require_snapshot(call, found.record(self.share))
+        return found.require(self.snapshot, file_errors.SHARE_SNAPSHOT_NOT_FOUND)
 
 
 class _OfShare(Decision[T], Generic[T], frozen=True):
@@ -238,14 +246,15 @@ class _OfShare(Decision[T], Generic[T], frozen=True):
     still authorized."""
 
     call: Call[Any]
+    read: _ShareReads
     change: ShareDecision[T]
 
-    def run(self, found: Sequence[Record | None], stamp: int) -> Commit[T]:
-        """See Decision.run."""
-        share = _named(self.call, found)
+    def decide(self, found: Found, stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        share = self.read.named(self.call, found)
         leases.guard(share.lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
         result, changed = self.change(share, stamp)
         if changed is None:
             return Commit(result)
-        write = Write(self.reads[-1].key, records.SHARE.encode(changed))
+        write = Write(self.read.changed.ref.key, records.SHARE.encode(changed))
         return Commit(result, (Step(self.partition, (write,)),))
