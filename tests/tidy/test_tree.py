@@ -12,6 +12,7 @@ from tests.tidy import (
     rules_bodies,
     rules_calls,
     rules_modules,
+    rules_reads,
     rules_shape,
     rules_words,
 )
@@ -83,6 +84,12 @@ def test_what_is_not_yet_served_still_is_not() -> None:
 
 def test_only_their_package_knows_the_kinds_of_bodies() -> None:
     _report(rules_bodies.bodies_taken_apart(package_sources()))
+
+
+def test_no_decision_takes_a_record_by_its_position() -> None:
+    sources = package_sources()
+    fields = rules_reads.record_fields(sources)
+    _report([one for source in sources for one in rules_reads.records_by_position(source, fields)])
 
 
 def test_every_folder_is_a_package() -> None:
