@@ -186,7 +186,7 @@ class Client:
 
     def __init__(self, server: SmbListener, address: str = "127.0.0.1") -> None:
         self.server = server
-        self.protocol = SmbServerConnection(server, server.shared)
+        self.protocol = SmbServerConnection(server)
         self.transport = MemoryTransport(self.protocol, address)
         self.protocol.connection_made(self.transport)
         self._begin()

@@ -172,7 +172,7 @@ def test_a_frame_that_comes_byte_by_byte_is_given_up() -> None:
         client.send_raw(prefix(1000) + b"\xfdSMB")
         for second in range(40, 400, 40):
             # A byte has come just now.
-            client.protocol._progress_at = now + second
+            client.protocol.pacing.progress_at = now + second
             server.sweep(now + second)
             if client.transport.is_closing():
                 break
@@ -191,14 +191,14 @@ def test_frames_that_come_whole_are_never_slow() -> None:
     async def conversation() -> None:
         server = listener()
         client = await connected(server)
-        client.protocol._frame_began_at -= 10_000
+        client.protocol.pacing.frame_began_at -= 10_000
         assert (await client.call(Command.ECHO, PLAIN)).status == 0
         assert client.cipher is not None
         message = client.message(Command.ECHO, PLAIN)
         whole = b"".join(client.cipher.seal(client.cipher.next_nonce(), [message]))
         frame = prefix(len(whole)) + whole
         client.send_raw(frame[:2])
-        client.protocol._frame_began_at -= 10_000
+        client.protocol.pacing.frame_began_at -= 10_000
         # The end of one frame comes with the beginning of the next.
         client.send_raw(frame[2:] + prefix(1000) + b"\xfdSMB")
         server.sweep(asyncio.get_running_loop().time() + 50)

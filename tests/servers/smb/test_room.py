@@ -87,7 +87,7 @@ def test_progress_does_not_prolong_a_logon() -> None:
         connection = client.protocol
         began = since(connection)
         client.send_raw(prefix(99)[:3])
-        assert connection._progress_at > (began or 0.0)
+        assert connection.pacing.progress_at > (began or 0.0)
         assert since(connection) == began
 
     run(conversation())

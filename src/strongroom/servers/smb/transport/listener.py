@@ -123,8 +123,7 @@ class SmbListener:
     def close_idle(self) -> None:
         """Close the connections without an authenticated session, to free memory."""
         for connection in list(self._connections):
-            if connection.is_idle:
-                connection.abort()
+            connection.close_if_idle()
 
     # For connections.
 
@@ -141,7 +140,6 @@ class SmbListener:
         address = self._connections.pop(connection, None)
         if address is None:
             return
-        self.add_busy_bytes(-connection.busy_bytes)
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
@@ -160,10 +158,10 @@ class SmbListener:
         self._busy_bytes += delta_bytes
         if was_full and not self.is_full:
             for connection in list(self._connections):
-                connection.pause_or_resume_reading()
+                connection.check_memory()
 
     def sweep(self, now: float) -> None:
-        """Close the connections that have exceeded a time limit.
+        """Apply the time limits of all connections.
 
         Arguments:
             now: of the loop's clock.
@@ -180,7 +178,7 @@ class SmbListener:
                 yield waiting
 
     def _make(self, loop: asyncio.AbstractEventLoop) -> SmbServerConnection:
-        return SmbServerConnection(self, self.shared)
+        return SmbServerConnection(self)
 
     async def _wait_empty(self, timeout_s: float | None) -> bool:
         if not self._connections:
