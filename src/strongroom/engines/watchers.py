@@ -92,9 +92,9 @@ class WaitingEngine(ABC):
 
     allows_reset = False
 
-    def __init__(self) -> None:
-        self.watchers = Watchers()
-        self.turns = SliceTurns()
+    def __init__(self, watchers: Watchers, turns: SliceTurns) -> None:
+        self.watchers = watchers
+        self.turns = turns
 
     @abstractmethod
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:

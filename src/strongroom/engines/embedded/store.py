@@ -1,7 +1,7 @@
 """The embedded engine: records in SQLite, contents in segment files, one process, one directory.
 
-Lives here: how the parts are connected, opened and closed, and the contract's methods. Must not
-live here: the parts themselves. See directory.py for the layout, serial_point.py for decisions.
+Lives here: opening and closing, and the contract's methods. Must not live here: the parts, and how
+they are connected (assembly.py). See directory.py for the layout, serial_point.py for decisions.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import apsw
-import msgspec
 
 from strongroom.clock import Clock, elapsed_s
 from strongroom.engines.base import (
@@ -32,43 +31,32 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
-from strongroom.engines.embedded.bodies.compaction import Compactor
-from strongroom.engines.embedded.bodies.contents import EmbeddedContents
-from strongroom.engines.embedded.bodies.intake import BodyWriter
-from strongroom.engines.embedded.bodies.segments import (
-    LARGE_BODY_BYTES,
-    SEGMENT_BYTES,
-    SegmentStore,
+from strongroom.engines.embedded.assembly import (
+    EmbeddedOptions,
+    OpenedFiles,
+    Parts,
+    assemble,
 )
-from strongroom.engines.embedded.bodies.unadopted import Unadopted
 from strongroom.engines.embedded.commit.ceiling import Ceiling
-from strongroom.engines.embedded.commit.commit_thread import CommitThread
-from strongroom.engines.embedded.commit.futures import retrieve_exception
 from strongroom.engines.embedded.commit.group_commit import CommitObserver, Committer
 from strongroom.engines.embedded.commit.health import HealthCheck
-from strongroom.engines.embedded.commit.store_time import ContentIds, DurableTime
+from strongroom.engines.embedded.commit.store_time import DurableTime
 from strongroom.engines.embedded.disk.directory import DataDirectory
 from strongroom.engines.embedded.disk.files import Files, OsFiles
-from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.embedded.log.checkpoints import (
-    PASSIVE_PAGES,
-    Checkpointer,
     begin_log,
     end_log,
 )
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
-from strongroom.engines.embedded.log.space import LogSpace
 from strongroom.engines.embedded.records.checksummed_pages import (
     log_frames,
     reason,
     unreadable,
 )
 from strongroom.engines.embedded.records.face_scan import ScanRequest
-from strongroom.engines.embedded.records.record_cache import RecordCache
-from strongroom.engines.embedded.records.scans import Scans
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.engines.embedded.scrub.source import ScrubSource
-from strongroom.engines.embedded.space.ballast import BALLAST_BYTES, Ballast
+from strongroom.engines.embedded.space.ballast import Ballast
 from strongroom.engines.embedded.space.reserve import Reserve
 from strongroom.engines.embedded.upkeep.backup import backup as back_up
 from strongroom.engines.embedded.upkeep.facts import store_facts
@@ -81,100 +69,45 @@ from strongroom.engines.watchers import WaitingEngine
 from strongroom.slices import Steps, run_to_completion
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
+__all__ = ["EmbeddedEngine", "EmbeddedOptions", "open_store"]
+
 T = TypeVar("T")
 
-_IO_THREADS: Final = 8
 _INLINE_RECORDS: Final = 128
 _RESTART_WAIT_TICKS: Final = TICKS_PER_S
 
 _log = logging.getLogger(__name__)
 
 
-class EmbeddedOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """Options that tests change, mostly to make limits small. `vfs` names an apsw VFS; `files`
-    makes all other changes on disk. `log_ahead`: extend the log before its space is needed."""
-
-    files: Files | None = None
-    vfs: str | None = None
-    segment_bytes: int = SEGMENT_BYTES
-    large_body_bytes: int = LARGE_BODY_BYTES
-    ballast_bytes: int = BALLAST_BYTES
-    compact: bool = True
-    log_ahead: bool = True
-
-
 class EmbeddedEngine(WaitingEngine):
     """A store in a data directory. `open_store` makes it; it is used on one event loop."""
 
-    def __init__(
-        self,
-        directory: DataDirectory,
-        writer: Writer,
-        time: DurableTime,
-        options: EmbeddedOptions,
-        test_clock: bool,
-        reserve: Reserve,
-    ) -> None:
-        super().__init__()
-        self._directory = directory
-        self._writer = writer
-        self._time = time
+    def __init__(self, parts: Parts, *, test_clock: bool, allows_reset: bool) -> None:
+        super().__init__(parts.watchers, parts.turns)
+        self.allows_reset = allows_reset
         self._test_clock = test_clock
-        self._closed = False
-        self._fatal: list[Callable[[EngineError], None]] = []
-        new_id = ContentIds(time, max(writer.last_content(), time.ceiling)).new
-        path = directory.layout.records
-        self._reader = Reader(path, options.vfs, scanning=False)
-        self._scans = Scans(lambda: Reader(path, options.vfs, scanning=True), self.turns)
-        self._io_threads = started_pool(_IO_THREADS, "strongroom-io")
-        self._thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
-        self._cache = RecordCache()
-        ahead_pages = PASSIVE_PAGES if options.log_ahead else 0
-        space = LogSpace(directory.files, f"{path}-wal", ahead_pages)
-        self._checkpointer = Checkpointer(
-            path, options.vfs, writer, space, reserve, lambda error: self._committer.fail(error)
+        opened, records, bodies = parts.opened, parts.records, parts.bodies
+        self._directory = opened.directory
+        self._writer = opened.writer
+        self._time = opened.time
+        self._life = parts.life
+        self._reader = records.reader
+        self._scans = records.scans
+        self._cache = records.cache
+        self._thread = records.thread
+        self._checkpointer = records.checkpointer
+        self._committer = records.committer
+        self._io_threads = bodies.io_threads
+        self._segments = bodies.segments
+        self._compactor = parts.compactor
+        self.contents = parts.contents
+        waiting = functools.partial(_wait_for_earlier_commits, opened.time, records.committer)
+        self.gateways = OnlyGateway(opened.time.ceiling, parts.life.why_stopped, waiting)
+        self._ceiling = Ceiling(opened.time, opened.writer, records.committer)
+        self._health = HealthCheck(records.committer, opened.directory.free_bytes)
+        self.facts = functools.partial(
+            store_facts, opened.directory, bodies.segments, opened.reserve, records.thread.times
         )
-        self._segments = SegmentStore(
-            directory.layout,
-            directory.files,
-            self._io_threads,
-            new_id,
-            on_sealed=lambda segment_id: _record_seal(self._committer, writer, segment_id),
-            on_dead_space=lambda: self._compactor.wake(),
-            on_broken=lambda error: self._committer.fail(error),
-            segment_bytes=options.segment_bytes,
-            large_body_bytes=options.large_body_bytes,
-        )
-        unadopted = Unadopted(self._segments)
-        bodies = BodyWriter(self._segments, unadopted, self._io_threads, new_id)
-        self._committer = Committer(
-            writer,
-            self._thread,
-            time,
-            self.watchers,
-            cache=self._cache,
-            reader=self._reader,
-            bodies=unadopted,
-            reserve=reserve,
-            slices=self.turns,
-            on_committed=lambda: self._checkpointer.start_if_due(self._committer),
-            on_broken=lambda error: _tell(self._fatal, error),
-        )
-        waiting = functools.partial(_wait_for_earlier_commits, time, self._committer)
-        self.gateways = OnlyGateway(time.ceiling, self._why_stopped, waiting)
-        self._ceiling = Ceiling(time, writer, self._committer)
-        self._health = HealthCheck(self._committer, directory.free_bytes)
-        times = self._thread.times
-        self.facts = functools.partial(store_facts, directory, self._segments, reserve, times)
-        self.contents = EmbeddedContents(
-            self._segments, bodies, unadopted, self._committer, self._reader, self._why_stopped
-        )
-        self._compactor = Compactor(
-            self._segments, self._reader, writer, self._committer, self._io_threads, time.now
-        )
-        self._segments.load(writer.segments())
-        if options.compact:
-            self._compactor.start()
 
     @property
     def scrub_source(self) -> ScrubSource:
@@ -185,7 +118,7 @@ class EmbeddedEngine(WaitingEngine):
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
         """Register `callback`. It is called once, when an I/O error has stopped the store."""
-        self._fatal.append(callback)
+        self._life.on_failure(callback)
 
     def observe_commits(self, observer: CommitObserver) -> None:
         """Tell `observer` of each commit from now on."""
@@ -280,13 +213,13 @@ class EmbeddedEngine(WaitingEngine):
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
         self._compactor.wake()
-        if self._why_stopped() is None:
+        if self._life.why_stopped() is None:
             self._ceiling.rise_to(self._time.now())
         self.watchers.wake_all()
 
     async def health(self, timeout_s: float) -> Health:
         """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
-        return Health.STOPPED if self._closed else await self._health.check(timeout_s)
+        return Health.STOPPED if self._life.is_closed else await self._health.check(timeout_s)
 
     def release_memory(self) -> None:
         """Free memory that only serves speed."""
@@ -307,9 +240,9 @@ class EmbeddedEngine(WaitingEngine):
 
     async def close(self) -> None:
         """See Engine.close."""
-        if self._closed:
+        if self._life.is_closed:
             return
-        self._closed = True
+        self._life.is_closed = True
         self.watchers.stop()
         await self._compactor.stop()
         self._segments.stop()
@@ -346,17 +279,10 @@ class EmbeddedEngine(WaitingEngine):
         except apsw.Error as error:
             raise unreadable(error) from error
 
-    def _why_stopped(self) -> EngineError | None:
-        return Unavailable("the store is closed") if self._closed else self._committer.broken
-
     def _check_serving(self) -> None:
-        if self._closed or self._committer.broken is not None:
-            raise self._why_stopped() or AssertionError
-
-
-def _tell(callbacks: Sequence[Callable[[EngineError], None]], error: EngineError) -> None:
-    for callback in callbacks:
-        callback(error)
+        life = self._life
+        if life.is_closed or life.broken is not None:
+            raise life.why_stopped() or AssertionError
 
 
 async def open_store(
@@ -404,10 +330,9 @@ async def open_store(
         reserve.refill(writer.spare_bytes())
         ceiling = writer.ceiling()
         await _await_ceiling(clock, ceiling)
-        time = DurableTime(clock, ceiling)
-        engine = EmbeddedEngine(home, writer, time, options, test_clock, reserve)
-        engine.allows_reset = home.allows_reset
-        return engine
+        opened = OpenedFiles(home, writer, DurableTime(clock, ceiling), reserve)
+        parts = assemble(opened, options)
+        return EmbeddedEngine(parts, test_clock=test_clock, allows_reset=home.allows_reset)
     except BaseException as error:
         if writer is not None:
             writer.close()
@@ -420,11 +345,6 @@ async def open_store(
 async def _wait_for_earlier_commits(time: DurableTime, committer: Committer, stamp: int) -> None:
     time.check_past(stamp)
     await committer.wait_for_decisions()
-
-
-def _record_seal(committer: Committer, writer: Writer, segment_id: int) -> None:
-    work = committer.work(lambda group: writer.seal(segment_id))
-    work.add_done_callback(retrieve_exception)
 
 
 def _sync_log(files: Files, path: str) -> None:

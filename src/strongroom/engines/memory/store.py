@@ -27,7 +27,8 @@ from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryMembers
 from strongroom.engines.memory.updates import MemoryLife, MemoryUpdates, UnderWay
-from strongroom.engines.watchers import WaitingEngine
+from strongroom.engines.watchers import WaitingEngine, Watchers
+from strongroom.slices import SliceTurns
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 T = TypeVar("T")
@@ -68,7 +69,7 @@ class MemoryEngine(WaitingEngine):
         *,
         allows_reset: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(Watchers(), SliceTurns())
         self.allows_reset = allows_reset
         self.data = data or MemoryData(MemoryMembers(clock), capacity_bytes, reserve_bytes)
         self._clock = clock

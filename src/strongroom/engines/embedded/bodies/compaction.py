@@ -46,6 +46,7 @@ class Compactor:
 
     Arguments:
         now: returns store time, in ticks.
+        due: is set when a segment may need compaction.
     """
 
     def __init__(
@@ -55,7 +56,9 @@ class Compactor:
         writer: Writer,
         committer: Committer,
         executor: Executor,
+        *,
         now: Callable[[], int],
+        due: asyncio.Event,
     ) -> None:
         self._now = now
         self._segments = segments
@@ -63,7 +66,7 @@ class Compactor:
         self._writer = writer
         self._committer = committer
         self._executor = executor
-        self._due = asyncio.Event()
+        self._due = due
         self._turn = asyncio.Lock()
         self._buffer = memoryview(new_buffer(_PIECE_BYTES))
         self._task: asyncio.Task[None] | None = None

@@ -25,11 +25,11 @@ from strongroom.engines.base import (
     EngineError,
     Full,
     Ref,
-    Unavailable,
 )
 from strongroom.engines.embedded.commit.commit_thread import CommitThread
 from strongroom.engines.embedded.commit.full_disk import FullDisk
 from strongroom.engines.embedded.commit.serial_point import Bodies, Group, SerialPoint
+from strongroom.engines.embedded.commit.store_life import StoreLife
 from strongroom.engines.embedded.commit.store_time import DurableTime
 from strongroom.engines.embedded.commit.writer_turns import (
     GROUP_BYTES_MAX,
@@ -198,9 +198,10 @@ class Committer:
     Arguments:
         writer: the writing connection, lent to `thread` during COMMIT.
         reader: the connection of small reads, which keeps its snapshot while nothing is under way.
+        life: whether the store serves; an error of a commit stops it.
         slices: the time slices of the loop, which a group keeps to.
-        on_committed: called after every durable commit that wrote; it may start a checkpoint.
-        on_broken: called once, when an I/O error has stopped the engine.
+        on_committed: called with this committer after every durable commit that wrote; it may start
+            a checkpoint.
     """
 
     def __init__(
@@ -209,32 +210,33 @@ class Committer:
         thread: CommitThread,
         time: DurableTime,
         watchers: Watchers,
+        life: StoreLife,
         *,
         cache: RecordCache,
         reader: Reader,
         bodies: Bodies,
         reserve: Reserve,
         slices: SliceTurns,
-        on_committed: Callable[[], None],
-        on_broken: Callable[[EngineError], None],
+        on_committed: Callable[[Committer], None],
     ) -> None:
         self.observer: CommitObserver | None = None
         self._commit = writer.commit
         self._times = thread.times
         self._watchers = watchers
         self._on_committed = on_committed
-        self._on_broken = on_broken
+        self._life = life
         loop = asyncio.get_running_loop()
         pace = GroupPace(loop.time)
         self._queue = WorkQueue(loop)
         self._transaction = GroupTransaction(writer, time, cache, bodies, reserve, pace)
         self.turns = WriterTurns(self._queue, pace, thread, reader, self._run_group, slices)
-        self.full_disk = FullDisk(writer, reserve, self.between_groups, self.fail)
+        self.full_disk = FullDisk(writer, reserve, self.between_groups, life.fail)
+        life.on_failure(self._store_stopped)
 
     @property
     def broken(self) -> EngineError | None:
         """The reason why the store has stopped; None while it serves."""
-        return self._queue.broken
+        return self._life.broken
 
     def decide(
         self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
@@ -274,16 +276,10 @@ class Committer:
         self.full_disk.stop()
         await self.turns.drain()
 
-    def fail(self, error: Exception) -> None:
-        """Stop the store after an I/O error: what the disk holds is unknown until recovery."""
-        if self.broken is not None:
-            return
-        broken = Unavailable(f"the store has stopped after an I/O error: {error}")
+    def _store_stopped(self, broken: EngineError) -> None:
         self._queue.close(broken)
         self.full_disk.stop()
-        _log.critical("the store stops: %s", error)
         self._watchers.wake_all()
-        self._on_broken(broken)
 
     def _run_group(self) -> None:
         group = self._transaction.new_group()
@@ -323,14 +319,14 @@ class Committer:
             self._answer(group)
             if group.changed:
                 self._watchers.notify(group.changed)
-            self._on_committed()
+            self._on_committed(self)
         elif isinstance(error, apsw.FullError):
             # SQLite has not written the frame that commits, and rolls back.
             self._undo(group, error)
         else:
             self._transaction.discard(group)
             group.refuse(CommitUnknown(f"an I/O error left the commit's outcome unknown: {error}"))
-            self.fail(error if isinstance(error, Exception) else RuntimeError(error))
+            self._life.fail(error if isinstance(error, Exception) else RuntimeError(error))
 
     def _tell(self, event: Callable[[CommitObserver], None]) -> None:
         """Tell the observer of an event. No fault of its own may delay a commit."""
@@ -378,7 +374,7 @@ class Committer:
     def _stop(self, group: Group, error: Exception) -> None:
         """Stop the store, and refuse a group whose commit had not begun."""
         self._transaction.discard(group)
-        self.fail(error)
+        self._life.fail(error)
         self._queue.put_back(group.items)
 
 
