@@ -39,7 +39,6 @@ from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.console.requests.part import kept_requests
 from strongroom.servers.console.serving import NAME as CONSOLE
 from strongroom.servers.console.serving import Console
-from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
@@ -60,8 +59,6 @@ from strongroom.servers.telemetry import (
 )
 from strongroom.servers.wanted_ports import not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
-from strongroom.services.copy_openers import OPENERS
-from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -70,10 +67,10 @@ from strongroom.sources import (
     console_facts,
     console_options,
     console_url,
+    copy_sources,
     served_accounts,
     served_certificate,
     served_identities,
-    source_hosts,
 )
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
@@ -145,8 +142,9 @@ class App:
         try:
             for host in self.settings.listening_hosts():
                 await _check_host(host)
-            await self._open_services()
-            await self._listen()
+            faults = FaultInjector() if self.settings.test_clock else None
+            locator = await self._open_services(faults)
+            await self._listen(locator, faults)
         except BaseException:
             await self._close()
             raise
@@ -154,12 +152,15 @@ class App:
     async def set_up(self) -> None:
         """Apply the setup of the settings without serving. Raises: ConfigError, DataUnusable."""
         try:
-            await self._open_services()
+            await self._open_services(None)
         finally:
             await self._close()
 
-    async def _open_services(self) -> None:
-        """Open all but the listeners, and apply the setup: nobody can reach the server before."""
+    async def _open_services(self, faults: FaultInjector | None) -> CopyLocator:
+        """Open all but the listeners, and apply the setup: nobody can reach the server before.
+
+        Returns: what finds the sources of copies, once it knows the services' contexts.
+        """
         self.failed = asyncio.get_running_loop().create_future()
         check_oauth(self.settings)
         _check_data(self.settings.data)
@@ -171,7 +172,9 @@ class App:
             setup = SetupRun(given.setup, self._tell)
             self.settings = setup.completed(given, self._own_directory)
         self.accounts = served_accounts(self.settings)
-        remote = CopyClient(source_hosts(self.settings))
+        router = OnePort(ENDPOINTS, self.settings.host_suffixes)
+        locator = CopyLocator(self.ports, router)
+        sources = copy_sources(self.settings, locator, faults)
         self.store = await self._open_store()
         self._closing.append(self.store.close)
         if setup is not None:
@@ -182,15 +185,13 @@ class App:
         self.observation = ServerObservers(self.settings, self.accounts, self._clock)
         self._closing.append(self.observation.close)
         engine = self.observation.engine(self.store)
-        self.services = Services(engine, self._clock, self.accounts.switches)
-        sources = self.services.held.of(CopySources)
+        delays = RehydrationDelays(*self.settings.rehydration_s)
+        composed = sources, delays, DelegationAccounts(self.accounts)
+        self.services = Services(engine, self._clock, self.accounts.switches, composed)
         self._closing.append(sources.close)
-        sources.remote, sources.openers = remote, OPENERS
-        delays = self.services.held.of(RehydrationDelays)
-        delays.standard_s, delays.high_s = self.settings.rehydration_s
-        self.services.held.of(DelegationAccounts).accounts = self.accounts
         if setup is not None:
             await setup.apply(self.services, self.accounts, self._clock)
+        return locator
 
     async def stop(self) -> bool:
         """Drain and close; return whether every request finished.
@@ -287,9 +288,8 @@ class App:
         self._closing.append(remove)
         return Path(made.name)
 
-    async def _listen(self) -> None:
+    async def _listen(self, locator: CopyLocator, faults: FaultInjector | None) -> None:
         settings = self.settings
-        router = OnePort(ENDPOINTS, settings.host_suffixes)
         contexts = service_listeners.contexts(
             self.services,
             self.accounts,
@@ -298,10 +298,7 @@ class App:
             identities=served_identities(settings, self._closing.append),
             strict=settings.strict,
         )
-        faults = FaultInjector() if settings.test_clock else None
-        sources = self.services.held.of(CopySources)
-        sources.hold = faults
-        sources.locate = CopyLocator(contexts, self.ports, router).locate
+        locator.connect(contexts)
         ports = wanted_ports(settings.service_ports(), settings.one_port)
         budget = ConnectionBudget(open_files.connections_max())
         telemetry = Telemetry(self._connections, self.store.watching)
@@ -324,7 +321,7 @@ class App:
         )
         if settings.console is not None:
             shared = await self._open_console(settings.console, contexts, shared, sweeper.facts)
-        for wanted in service_listeners.listeners(contexts, router, shared, ports):
+        for wanted in service_listeners.listeners(contexts, locator.router, shared, ports):
             await self._open(wanted)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)

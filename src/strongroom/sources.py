@@ -43,10 +43,13 @@ from strongroom.servers.console.serving import NAME as CONSOLE
 from strongroom.servers.console.serving import ConsoleOptions, ServerFacts
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
+from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
+from strongroom.services.copy_openers import OPENERS
+from strongroom.services.core.copies.sources import CopyHold, CopySources
 from strongroom.values import JobFacts, StoreFacts
 
 if TYPE_CHECKING:
@@ -58,12 +61,19 @@ JobFactsOf = Callable[[], JobFacts]
 _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
-def source_hosts(settings: Settings) -> SourceHosts:
-    """Return the hosts that copies may read from. Raises: ConfigError."""
+def copy_sources(settings: Settings, locator: CopyLocator, hold: CopyHold | None) -> CopySources:
+    """Return the sources that copies may read: of this server, and of permitted other hosts.
+
+    Arguments:
+        hold: see CopySources.
+
+    Raises: ConfigError.
+    """
     try:
-        return SourceHosts.parse(settings.copy_source_hosts)
+        hosts = SourceHosts.parse(settings.copy_source_hosts)
     except ValueError as error:
         raise ConfigError(str(error)) from None
+    return CopySources(OPENERS, locate=locator.locate, remote=CopyClient(hosts), hold=hold)
 
 
 def served_roles(settings: Settings, open_without: bool) -> ServedRoles:

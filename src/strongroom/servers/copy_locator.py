@@ -82,19 +82,22 @@ class _NoBody:
 class CopyLocator:
     """Finds sources on this server.
 
+    Services get it at their construction, before their contexts exist: `connect` names those.
+
     Arguments:
-        contexts: of the services.
         ports: the ports that this server listens on, by the listener's name. The mapping is filled
             while the server starts.
-        router: routes the URLs of the port that serves all services.
+        router: routes the URLs of the port that serves all services; also an attribute.
     """
 
-    def __init__(
-        self, contexts: Mapping[Service, ServiceContext], ports: Mapping[str, int], router: OnePort
-    ) -> None:
-        self._contexts = contexts
+    def __init__(self, ports: Mapping[str, int], router: OnePort) -> None:
+        self._contexts: Mapping[Service, ServiceContext] = {}
         self._ports = ports
-        self._router = router
+        self.router = router
+
+    def connect(self, contexts: Mapping[Service, ServiceContext]) -> None:
+        """Find the sources of these services. Call it before any request is served."""
+        self._contexts = contexts
 
     async def locate(
         self, url: str, call: Call[Any], wanted: SourceRequest = WHOLE
@@ -118,7 +121,7 @@ class CopyLocator:
         request = Request("GET", target, headers, _NoBody(), tls=parts.scheme == "https")
         try:
             is_routed = listener == one_port.NAME
-            service = self._router.route_request(request) if is_routed else Service(listener)
+            service = self.router.route_request(request) if is_routed else Service(listener)
             sources = _SERVICES.get(service)
             parsed = None
             if sources is not None:

@@ -20,11 +20,10 @@ from strongroom.wire.core import xml
 from strongroom.wire.core.user_delegation_key import KeyInfo
 
 
-class DelegationAccounts:
+class DelegationAccounts(msgspec.Struct, frozen=True):
     """The accounts that the program was composed with, whose keys derive user delegation keys."""
 
-    def __init__(self) -> None:
-        self.accounts: Accounts | None = None
+    accounts: Accounts | None = None
 
 
 class GetUserDelegationKey(msgspec.Struct, frozen=True):

@@ -1,24 +1,29 @@
 """The in-memory state that a process keeps beside its store: one object of each type.
 
-Lives here: the lookup of such an object, which is made at its first use. Must not live here: the
-objects. Each wing has its own, so the wings need not know each other.
+Lives here: the lookup of such an object, which is made at its first use unless it was given. Must
+not live here: the objects. Each wing has its own, so the wings need not know each other.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TypeVar, cast
 
 T = TypeVar("T")
 
 
 class ProcessState:
-    """The state objects of one server, by type."""
+    """The state objects of one server, by type.
 
-    def __init__(self) -> None:
-        self._objects: dict[type, object] = {}
+    Arguments:
+        given: objects that the program was composed with. Others are made at their first use.
+    """
+
+    def __init__(self, given: Iterable[object] = ()) -> None:
+        self._objects: dict[type, object] = {type(one): one for one in given}
 
     def of(self, kind: type[T]) -> T:
-        """Return the one object of this type. Its constructor takes no arguments."""
+        """Return the one object of this type. Its constructor needs no arguments."""
         found = self._objects.get(kind)
         if found is None:
             found = self._objects[kind] = kind()

@@ -7,7 +7,7 @@ here: how blobs, queues and tables are read and changed, HTTP, SQL.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar
 
 from strongroom import limits
@@ -32,6 +32,7 @@ class Services:
         store: an engine that keeps all three contracts.
         clock: for randomness (lease and copy ids); store time comes from the store.
         switches: returns an account's present switches. Decisions take them as a field.
+        given: objects of `held` that the program was composed with, such as CopySources.
 
     Attributes:
         held: authoritative state that ends with the process: readers, copies in flight.
@@ -44,11 +45,12 @@ class Services:
         store: StorageEngine,
         clock: Clock,
         switches: Callable[[str], Switches] = lambda account: DEFAULT_SWITCHES,
+        given: Iterable[object] = (),
     ) -> None:
         self.store = store
         self.clock = clock
         self.switches = switches
-        self.held = ProcessState()
+        self.held = ProcessState(given)
         self.disposable = ProcessState()
         self.work = asyncio.Event()
         self.listings = asyncio.Semaphore(limits.LISTINGS_AT_ONCE_MAX)

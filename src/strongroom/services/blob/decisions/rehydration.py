@@ -17,7 +17,7 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.values import TICKS_PER_S
 
 
-class RehydrationDelays:
+class RehydrationDelays(msgspec.Struct, frozen=True):
     """The durations of rehydrations on this server, by priority."""
 
     standard_s: float = 0.0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple, Protocol
 from urllib.parse import SplitResult, urlsplit
 
@@ -174,18 +175,31 @@ IsPending = Callable[[], Awaitable[bool]]
 """is_pending() -> whether a copy is still pending, as read from its destination."""
 
 
+_NO_OPENERS: Final[Mapping[Service, OpenLocal]] = MappingProxyType({})
+
+
 class CopySources:
     """The openers that the program was composed with, and the open sources of pending copies.
 
-    Without `locate` no URL names a source of this server. Without `remote` no other server is
-    contacted. Without `hold` no copy is kept pending. `openers` open the sources of other services.
+    Arguments:
+        openers: open the sources of other services.
+        locate: finds a URL's source on this server; None = no URL names one.
+        remote: opens sources on other servers; None = no other server is contacted.
+        hold: keeps copies pending; None = none is kept.
     """
 
-    def __init__(self) -> None:
-        self.openers: Mapping[Service, OpenLocal] = {}
-        self.locate: Locate | None = None
-        self.remote: RemoteReader | None = None
-        self.hold: CopyHold | None = None
+    def __init__(
+        self,
+        openers: Mapping[Service, OpenLocal] = _NO_OPENERS,
+        *,
+        locate: Locate | None = None,
+        remote: RemoteReader | None = None,
+        hold: CopyHold | None = None,
+    ) -> None:
+        self.openers = openers
+        self.locate = locate
+        self.remote = remote
+        self.hold = hold
         self._open: dict[str, OpenSource] = {}
         self._pending: dict[str, IsPending] = {}
 
