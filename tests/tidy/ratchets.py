@@ -90,6 +90,33 @@ def many_arguments(sources: Sequence[Source]) -> Found:
     return _without_empty(found)
 
 
+def hidden_state(sources: Sequence[Source]) -> Found:
+    """Private functions that look up state of the process, by file. Each should get it as an
+    argument, so that its signature tells what it may touch."""
+    found = {
+        str(source.path): sorted(
+            {
+                f"{source.path}:{call.lineno} {ast.unparse(call)}"
+                for name, node in _functions(source.tree)
+                if _is_private(name)
+                for call in ast.walk(node)
+                if isinstance(call, ast.Call) and _looks_up_state(call.func)
+            }
+        )
+        for source in sources
+    }
+    return _without_empty(found)
+
+
+def _is_private(name: str) -> bool:
+    """Return whether a function or a class around it is private. A constructor is not."""
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def _looks_up_state(function: ast.expr) -> bool:
+    return ast.unparse(function).endswith((".held.of", ".disposable.of"))
+
+
 def large_folders(sources: Sequence[Source]) -> Found:
     """Folders of more than 20 modules."""
     found: dict[str, list[str]] = defaultdict(list)
@@ -112,6 +139,7 @@ def measured() -> dict[str, Found]:
         large_classes,
         many_parameters,
         many_arguments,
+        hidden_state,
         large_folders,
     )
     return {

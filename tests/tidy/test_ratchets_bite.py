@@ -102,6 +102,14 @@ CASES: tuple[tuple[Measure, str, int], ...] = (
     ),
     (ratchets.many_arguments, "f(1, 2, 3, 4, 5, 6, 7)", 1),
     (ratchets.many_arguments, "f(1, 2, 3, 4, 5, 6, g=7, h=8)", 0),
+    (ratchets.hidden_state, "def _f(services: S) -> None: services.held.of(Opens).close()", 1),
+    (ratchets.hidden_state, "def f(services: S) -> None: services.held.of(Opens).close()", 0),
+    (
+        ratchets.hidden_state,
+        "class C:\n    def _f(self) -> None:\n        def f() -> C: self._s.disposable.of(C)",
+        1,
+    ),
+    (ratchets.hidden_state, "class C:\n    def __init__(self, s: S): self._o = s.held.of(O)", 0),
 )
 
 

@@ -79,6 +79,8 @@ class Sweeper:
 
     def __init__(self, services: Services, pause_s: float = 0.0) -> None:
         self._services = services
+        self._sources = services.held.of(CopySources)
+        self._share_holds = services.held.of(ShareHolds)
         self._pause_s = pause_s
         self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._lanes: dict[bytes, bytes] = {}
@@ -142,7 +144,7 @@ class Sweeper:
         When all slots are taken, the next call continues at this position. So jobs that must wait
         do not block younger ones.
         """
-        await self._services.held.of(CopySources).close_ended()
+        await self._sources.close_ended()
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next
@@ -167,7 +169,7 @@ class Sweeper:
         if taken >= (_CONCURRENT_COPIES_MAX if lane == _COPIES else 1):
             return False
         share = _share_of(face)
-        if share is not None and self._services.held.of(ShareHolds).has(share):
+        if share is not None and self._share_holds.has(share):
             return True
         gateways = self._services.store.gateways
         return gateways.owns(_hold_name(face)) or self._has_open_source(face)
@@ -177,12 +179,12 @@ class Sweeper:
         if _lane(face) != _COPIES:
             return False
         job = records.JOB.decode(face.value)
-        return self._services.held.of(CopySources).is_open(job.token)
+        return self._sources.is_open(job.token)
 
     async def _leave(self, face: Face) -> None:
         """Leave a job to another gateway, and close the source that this one has opened for it."""
         if self._has_open_source(face):
-            source = self._services.held.of(CopySources).take(records.JOB.decode(face.value).token)
+            source = self._sources.take(records.JOB.decode(face.value).token)
             if source is not None:
                 await source.close()
 
@@ -235,7 +237,7 @@ class Sweeper:
 
     async def _takes_share(self, share: int) -> bool:
         """Return whether this gateway serves the share of this generation."""
-        return await self._services.held.of(ShareHolds).take(self._services, share)
+        return await self._share_holds.take(self._services, share)
 
     def _schedule_retry(self, name: bytes, message: str) -> None:
         count, _ = self._failures.get(name, (0, 0.0))

@@ -152,16 +152,15 @@ def get_blob(services: Services, call: Call[GetBlob]) -> Awaitable[Download]:
         of the body is missing), and what guard_blob raises; DataDamaged.
     """
     if services.switches(call.target.account).last_access:
-        return _get_noted(services, call)
+        return _get_noted(services, services.disposable.of(accesses.Accesses), call)
     return _get_blob(services, call)
 
 
-async def _get_noted(services: Services, call: Call[GetBlob]) -> Download:
+async def _get_noted(services: Services, noted: accesses.Accesses, call: Call[GetBlob]) -> Download:
     """Do what get_blob does, and note the access."""
     now = await services.store.now()
     found = await _get_blob(services, call)
     if accesses.is_due(found.view.blob, now):
-        noted = services.disposable.of(accesses.Accesses)
         noted.note(generation_of(call), call.target.blob, found.view.past)
         services.work.set()
     return found

@@ -27,7 +27,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from strongroom import errors, limits, queue_errors
-from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref
+from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref, StorageEngine
 from strongroom.errors import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.services.core.calls import Call
@@ -66,6 +66,24 @@ class PeekMessages(msgspec.Struct, frozen=True):
     """Input of Peek Messages."""
 
     count: int = 1
+
+
+class Retrieving(NamedTuple):
+    """What this gateway remembers of its retrievals. To lose it costs only time.
+
+    Attributes:
+        fronts: where the messages that have not expired begin.
+    """
+
+    claims: Claims
+    offsets: SearchOffsets
+    fronts: ExpiredFronts
+
+
+def retrieving(services: Services) -> Retrieving:
+    """Return what is remembered now."""
+    state = services.disposable
+    return Retrieving(state.of(Claims), state.of(SearchOffsets), state.of(ExpiredFronts))
 
 
 class _FoundMessage(NamedTuple):
@@ -114,12 +132,13 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
     if call.target.secondary:
         message = "Write operations are not allowed. A retrieval changes the message."
         raise StorageError(errors.INSUFFICIENT_ACCOUNT_PERMISSIONS, message)
+    memory = retrieving(services)
     if not call.terms.wait_s:
-        return await _get(services, call)
+        return await _get(services, memory, call)
     no_message_error = StorageError(queue_errors.MESSAGE_NOT_FOUND)
 
     async def attempt() -> Messages:
-        return await _get(services, call, no_message_error)
+        return await _get(services, memory, call, no_message_error)
 
     try:
         return await services.waiting.in_turn(
@@ -132,12 +151,16 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
 
 
 async def _get(
-    services: Services, call: Call[GetMessages], no_message_error: StorageError | None = None
+    services: Services,
+    memory: Retrieving,
+    call: Call[GetMessages],
+    no_message_error: StorageError | None = None,
 ) -> Messages:
     """Take messages that are visible now.
 
     Arguments:
-        nothing: the error of the MustWait that is raised when there are none; None = return none.
+        no_message_error: the error of the MustWait that is raised when there are none; None =
+            return none.
     """
     decided = 0
     for searches in itertools.count():
@@ -151,10 +174,10 @@ async def _get(
         ledger = None
         if no_message_error is not None:
             (ledger,) = await services.store.read([ledger_ref])
-        with services.disposable.of(Claims).hold(
-            partition, searches >= _SEARCHES_BEFORE_COMPETING
-        ) as claim:
-            search = await _search(services, partition, call.input.count, claim, decided)
+        with memory.claims.hold(partition, searches >= _SEARCHES_BEFORE_COMPETING) as claim:
+            search = await _search(
+                services.store, memory, partition, call.input.count, claim, decided
+            )
             taken: Messages = ()
             if search.found or search.expired:
                 taken, decided = await _take(services, call, queue, search)
@@ -163,7 +186,7 @@ async def _get(
         if taken:
             return taken
         if search.found:
-            services.disposable.of(SearchOffsets).note_lost_messages(partition)
+            memory.offsets.note_lost_messages(partition)
         # A request whose client has disconnected must not go on searching.
         if call.client.is_disconnected or not (search.found or claim.has_skipped):
             break
@@ -255,10 +278,11 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 
     Raises: StorageError QueueNotFound.
     """
+    memory = retrieving(services)
     for searches in range(_PEEK_TRIES):
         queue, _ = await queue_of(services, call, again=searches > 0)
         partition = keys.message_partition(queue.generation, queue.epoch)
-        search = await _search(services, partition, call.input.count, None)
+        search = await _search(services.store, memory, partition, call.input.count, None)
         # A message may have been removed between the read of it and the read of its long text.
         if all(seen.text is not None for seen in search.found):
             break
@@ -270,7 +294,12 @@ async def peek_messages(services: Services, call: Call[PeekMessages]) -> Message
 
 
 async def _search(
-    services: Services, partition: Partition, want: int, claim: Claim | None, decided: int = 0
+    store: StorageEngine,
+    memory: Retrieving,
+    partition: Partition,
+    want: int,
+    claim: Claim | None,
+    decided: int = 0,
 ) -> _SearchResult:
     """Search for `want` messages that are visible and unclaimed, and claim them.
 
@@ -278,30 +307,29 @@ async def _search(
         claim: None = only search, and include claimed messages.
         decided: the time of an earlier decision, a lower bound of the time of this search.
     """
-    search = _SearchResult(max(await services.store.now(), decided))
+    search = _SearchResult(max(await store.now(), decided))
     found: list[tuple[Key, MessageRecord]] = []
     first, until = keys.message_range()
-    first = services.disposable.of(ExpiredFronts).first(partition, first)
+    first = memory.fronts.first(partition, first)
     reach = want
     if claim is not None:
-        number = services.store.gateways.number
-        reach += services.disposable.of(SearchOffsets).next(partition, number)
-    size = min(reach + services.disposable.of(Claims).count(partition) + 1, _PAGE_RECORDS_MAX)
+        reach += memory.offsets.next(partition, store.gateways.number)
+    size = min(reach + memory.claims.count(partition) + 1, _PAGE_RECORDS_MAX)
     while True:
-        page = await services.store.read_range(partition, True, first, until, size)
+        page = await store.read_range(partition, True, first, until, size)
         if _collect_page(search, page, reach, found, claim) or len(page) < size:
             break
         first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
         await asyncio.sleep(0)
     _advance(search)
     if search.front is not None:
-        services.disposable.of(ExpiredFronts).advance(partition, search.front)
+        memory.fronts.advance(partition, search.front)
     if claim is not None and len(found) > want:
         # Keep the last messages within reach: searches of other gateways reach these last.
         found = found[-want:]
         kept = {key.name for key, _ in found} | {one.key.name for one in search.expired}
         claim.release(besides=kept)
-    search.found = await _with_texts(services, partition, found)
+    search.found = await _with_texts(store, partition, found)
     return search
 
 
@@ -357,7 +385,7 @@ def _advance(search: _SearchResult) -> None:
 
 
 async def _with_texts(
-    services: Services, partition: Partition, found: list[tuple[Key, MessageRecord]]
+    store: StorageEngine, partition: Partition, found: list[tuple[Key, MessageRecord]]
 ) -> list[_FoundMessage]:
     """Return the messages with their texts.
 
@@ -366,7 +394,7 @@ async def _with_texts(
     """
     places = [_places(key, record) for key, record in found]
     refs = [Ref(partition, key) for of_one in places for key in of_one]
-    read = iter(await services.store.read(refs) if refs else ())
+    read = iter(await store.read(refs) if refs else ())
     return [
         _FoundMessage(key, record, _text(record, [next(read) for _ in of_one]))
         for (key, record), of_one in zip(found, places, strict=True)

@@ -117,16 +117,18 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
     source, order = await _open(services, call, by_caller=True)
+    sources = services.held.of(CopySources)
+    delay = _delay(services.held.of(RehydrationDelays), call.input, source)
     if order.url:
-        return await _begin(services, call, source, order)
+        return await _begin(services, sources, call, source, order, delay)
     size_bytes = source.size_bytes
     at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
-    if not at_once or services.held.of(CopySources).is_held(order.destination, call.target.blob):
-        begun = await _begin(services, call, source, order)
+    if not at_once or sources.is_held(order.destination, call.target.blob):
+        begun = await _begin(services, sources, call, source, order, delay)
         return await _wait_for_end(services, call, begun, answer_at)
     try:
         moved = await transfer(services.store.contents, source)
-        return await _complete(services, call, source, moved, require_infinite_lease=True)
+        return await _complete(services, call, source, moved, delay, require_infinite_lease=True)
     finally:
         await source.close()
 
@@ -148,7 +150,8 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
             raise errors.body_too_large(bytes_max)
         wants_md5 = given.source_md5 is not None
         moved = await transfer(services.store.contents, source, md5=wants_md5, bytes_max=bytes_max)
-        return await _complete(services, call, source, moved, require_infinite_lease=False)
+        delay = _delay(services.held.of(RehydrationDelays), given, source)
+        return await _complete(services, call, source, moved, delay, require_infinite_lease=False)
     except SourceBroken as broken:
         raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
@@ -192,13 +195,13 @@ async def _complete(
     call: Call[CopyBlob],
     source: OpenBlob,
     moved: TransferredBody,
+    delay: int,
     *,
     require_infinite_lease: bool,
 ) -> CopyResult:
     """Commit a copy whose bytes have been read."""
     given = call.input
     copy_id = guid(services.clock)
-    delay = _delay(services, call, source)
     try:
         if given.source_md5 is not None:
             arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
@@ -228,12 +231,16 @@ async def _complete(
 
 
 async def _begin(
-    services: Services, call: Call[CopyBlob], source: OpenBlob, order: CopyOrder
+    services: Services,
+    sources: CopySources,
+    call: Call[CopyBlob],
+    source: OpenBlob,
+    order: CopyOrder,
+    delay: int,
 ) -> CopyResult:
     """Commit a pending copy, and the job that does the work. It takes over the source."""
     copy_id = guid(services.clock)
     job = Job(JobKind.COPY, generation_of(call), call.target.blob, copy_id, order)
-    delay = _delay(services, call, source)
 
     def decide(state: BlobState, change: BlobChange) -> CopyResult:
         copy = copies.started(
@@ -253,7 +260,6 @@ async def _begin(
         return _made(head, copy, None)
 
     # This precedes the commit, since the job may start as soon as it is visible.
-    sources = services.held.of(CopySources)
     try:
         await sources.keep_open(copy_id, source)
         begun = await access.change_blob(services, call, decide)
@@ -342,12 +348,11 @@ def _replace(
     )
 
 
-def _delay(services: Services, call: Call[CopyBlob], source: OpenBlob) -> int:
+def _delay(delays: RehydrationDelays, given: CopyBlob, source: OpenBlob) -> int:
     """Return how long the copy of an archived blob stays archived itself, in ticks."""
-    given = call.input
     if given.tier is None or not tiers.leaves_archive(source.tier, given.tier):
         return 0
-    return services.held.of(RehydrationDelays).ticks(given.priority)
+    return delays.ticks(given.priority)
 
 
 def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyResult:

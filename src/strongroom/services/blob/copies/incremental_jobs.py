@@ -56,7 +56,7 @@ async def run_incremental(services: Services, job: Job, source: OpenBlob) -> Non
 
     Raises: NotPending; SourceBroken, DataDamaged, the engine's errors.
     """
-    run = _IncrementalCopyRun(services, job, source)
+    run = _IncrementalCopyRun(services, services.held.of(Readers), job, source)
     async with run.previous() as before:
         if before is None:
             # The present content of the destination is unknown: start with a new map and copy all
@@ -74,9 +74,10 @@ def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
 class _IncrementalCopyRun:
     """One execution of an incremental copy."""
 
-    def __init__(self, services: Services, job: Job, source: OpenBlob) -> None:
+    def __init__(self, services: Services, readers: Readers, job: Job, source: OpenBlob) -> None:
         assert source.page is not None and job.order is not None
         self._services = services
+        self._readers = readers
         self._job = job
         self._order = job.order
         self._source = source
@@ -91,7 +92,7 @@ class _IncrementalCopyRun:
         None = that snapshot is gone, or there was none.
         """
         services, partition = self._services, self._page.place.partition
-        reading = services.held.of(Readers).begin(partition, services.store.gateways)
+        reading = self._readers.begin(partition, services.store.gateways)
         try:
             await reading.wait_for_mutations()
             copied = _incremental(await self._head()).copied
@@ -162,7 +163,7 @@ class _IncrementalCopyRun:
 
     async def _commit(self, mutation: Mutation | None, edit: _Edit) -> None:
         services, order = self._services, self._order
-        maps, reads = services.held.of(Readers).maps, Reads()
+        maps, reads = self._readers.maps, Reads()
 
         def reader(stamp: int) -> int:
             if services.store.gateways.is_alone:

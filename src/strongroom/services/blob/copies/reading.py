@@ -61,13 +61,14 @@ async def open_named(
     opened, local = await opening.open_named(services, call, url, wanted, OWN)
     source = as_blob(opened)
     if local is None and wanted.with_tags:
-        await _add_tags(services, source, url, wanted)
+        await _add_tags(services.held.of(CopySources), source, url, wanted)
     return source, local
 
 
-async def _add_tags(services: Services, source: OpenBlob, url: str, wanted: SourceRequest) -> None:
+async def _add_tags(
+    sources: CopySources, source: OpenBlob, url: str, wanted: SourceRequest
+) -> None:
     """Request the tags of a source on another server. Close the source if that fails."""
-    sources = services.held.of(CopySources)
     try:
         source.tags = await remote_tags(sources, url, wanted.authorization)
     except SourceBroken as broken:

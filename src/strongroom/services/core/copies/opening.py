@@ -7,6 +7,7 @@ composed with). Source: "Copy Blob", "Copy File", "Remarks".
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from strongroom import blob_errors
@@ -19,6 +20,7 @@ from strongroom.services.core.copies.sources import (
     CopySources,
     LocalSource,
     Opener,
+    OpenLocal,
     OpenSource,
     SourceRequest,
     cannot_read,
@@ -51,15 +53,19 @@ async def open_named(
     local = None if sources.locate is None else await sources.locate(url, call, wanted)
     if local is None:
         return await sources.open_remote(url, wanted), None
-    return await _open_local(services, local, wanted, own), local
+    return await _open_local(services, sources.openers, local, wanted, own), local
 
 
 async def _open_local(
-    services: Services, source: LocalSource, wanted: SourceRequest, own: Opener
+    services: Services,
+    openers: Mapping[Service, OpenLocal],
+    source: LocalSource,
+    wanted: SourceRequest,
+    own: Opener,
 ) -> OpenSource:
     if source.service is own.service:
         return await own.open(services, source, wanted)
-    other = services.held.of(CopySources).openers.get(source.service)
+    other = openers.get(source.service)
     if other is None:
         text = f"This server does not copy from its {source.service.value} service."
         raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
@@ -112,8 +118,9 @@ async def reopen_source(services: Services, order: CopyOrder, own: Opener) -> Op
     """
     etags = None if order.etag is None else (order.etag,)
     wanted = SourceRequest(conditional.NONE if etags is None else Conditions(if_match=etags))
+    sources = services.held.of(CopySources)
     if order.url:
-        return await services.held.of(CopySources).open_remote(order.url, wanted)
+        return await sources.open_remote(order.url, wanted)
     source = LocalSource(
         order.account,
         order.container,
@@ -124,4 +131,4 @@ async def reopen_source(services: Services, order: CopyOrder, own: Opener) -> Op
         service=Service(order.service),
         trailing_dots=order.trailing_dots,
     )
-    return await _open_local(services, source, wanted, own)
+    return await _open_local(services, sources.openers, source, wanted, own)

@@ -62,8 +62,9 @@ async def run_pending(
     """
     order = job.order
     assert order is not None
-    await services.held.of(CopySources).wait_until_released(order.destination, name)
-    kept_source = services.held.of(CopySources).take(job.token)
+    sources = services.held.of(CopySources)
+    await sources.wait_until_released(order.destination, name)
+    kept_source = sources.take(job.token)
     try:
         await pending.begin()
         if kept_source is None or not await _copied_from_kept(job, pending, kept_source):

@@ -101,7 +101,8 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     target = call.target
     destination = f"{target.account}/{target.container}/{target.blob}"
     order = copy_order(given.source, local, source, given.metadata or None, destination)
-    begun = await _begin(services, call, source, order, replaced_bytes)
+    sources = services.held.of(CopySources)
+    begun = await _begin(services, sources, call, source, order, replaced_bytes)
     size_bytes = source.size_bytes
     if order.url and (size_bytes is None or size_bytes > limits.FILE_COPY_AWAITED_BYTES_MAX):
         return FileCopied(begun.record)
@@ -165,6 +166,7 @@ async def _check_quota(
 
 async def _begin(
     services: Services,
+    sources: CopySources,
     call: Call[CopyFile],
     source: OpenSource,
     order: CopyOrder,
@@ -172,7 +174,6 @@ async def _begin(
 ) -> NodeWritten:
     """Commit a pending copy and the job that carries it out. This takes ownership of the source."""
     copy_id = guid(services.clock)
-    sources = services.held.of(CopySources)
     # The source is handed over before the commit: the copy may begin once its job is visible.
     try:
         if (source.size_bytes or 0) > limits.FILE_BYTES_MAX:

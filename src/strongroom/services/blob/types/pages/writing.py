@@ -150,7 +150,7 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
             intake.verify(call.input.digests, received)
             return _checked(call.input, head)
 
-        written = await _change(services, call, draft, check)
+        written = await _change(services, services.held.of(Readers), call, draft, check)
     crc = None if received.md5 is not None else received.crc64
     return msgspec.structs.replace(written, md5=received.md5, crc64=crc)
 
@@ -175,7 +175,13 @@ async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
     head = await _page_blob(services, call, partition)
     place = map_of(head.body, partition)
     async with extents.clear(services.store, place, *call.input.pages) as draft:
-        return await _change(services, call, draft, lambda head: _checked(call.input, head))
+        return await _change(
+            services,
+            services.held.of(Readers),
+            call,
+            draft,
+            lambda head: _checked(call.input, head),
+        )
 
 
 def _checked(given: PutPage, head: BlobRecord) -> dict[str, Any]:
@@ -260,7 +266,7 @@ async def set_page_properties(services: Services, call: Call[SetPageProperties])
 
         try:
             async with extents.resize(services.store, place, before, after) as draft:
-                return await _change(services, call, draft, check)
+                return await _change(services, services.held.of(Readers), call, draft, check)
         except _Resized:
             continue
 
@@ -285,6 +291,7 @@ def _with_properties(given: SetPageProperties, head: BlobRecord) -> dict[str, An
 
 async def _change(
     services: Services,
+    readers: Readers,
     call: Call[Any],
     draft: Draft,
     check: Callable[[BlobRecord], dict[str, Any]],
@@ -296,8 +303,7 @@ async def _change(
             head.
     """
     partition = _partition(call)
-    maps = services.held.of(Readers).maps
-    sweeps = 0
+    maps, sweeps = readers.maps, 0
     while True:
         head = await _page_blob(services, call, partition)
         draft.move(map_of(head.body, partition))
