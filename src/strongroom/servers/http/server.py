@@ -1,19 +1,19 @@
-"""The HTTP server: counts its connections, sweeps their deadlines, drains.
+"""The HTTP server: sweeps the deadlines of its connections, drains.
 
-Lives here: the set of connections, and the one timer. Must not live here: the protocol
-(http/protocol.py), sockets that listen (connections/accepting.py), anything about Azure. Source:
-RFC 9112 section 9.
+Lives here: what its connections share. Must not live here: the protocol (http/protocol.py), sockets
+that listen (connections/accepting.py), the set of connections (connections/open_connections.py),
+anything about Azure. Source: RFC 9112 section 9.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
 from functools import partial
 
 from strongroom.servers.connections.accepting import Acceptor, TlsContexts
-from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
+from strongroom.servers.connections.budget import ConnectionBudget
+from strongroom.servers.connections.open_connections import OpenConnections
 from strongroom.servers.http.buffers import BodyBuffers
 from strongroom.servers.http.documents import DocumentBudget
 from strongroom.servers.http.large_answers import LargeAnswerBudget
@@ -76,14 +76,12 @@ class HttpServer:
         self.large_answers = LargeAnswerBudget(self.settings.answers_bytes_max)
         self.timeouts_s = timeouts_s(self.settings)
         self.turns = RequestTurns(lambda call: asyncio.get_running_loop().call_soon(call))
-        self._connections: set[Connection] = set()
+        self._connections: OpenConnections[Connection] = OpenConnections()
         self._tried_tls: set[str] = set()
         if budget is None:
             budget = ConnectionBudget(self.settings.connections_max)
         make = partial(Connection, self)
-        self._acceptor = Acceptor(self.settings, tls, make, budget, self._waiting)
-        self._sweeping: asyncio.TimerHandle | None = None
-        self._empty: asyncio.Future[None] | None = None
+        self._acceptor = Acceptor(self.settings, tls, make, budget, self._connections.waiting)
 
     @property
     def connection_count(self) -> int:
@@ -112,8 +110,7 @@ class HttpServer:
         Returns: the port. Raises: OSError: an address is in use or not ours.
         """
         port = await self._acceptor.listen(host, port)
-        if self._sweeping is None:
-            self._sweep(asyncio.get_running_loop())
+        self._connections.start_sweeping(self.settings.sweep_interval_s, self._sweep)
         return port
 
     async def drain(self, timeout_s: float) -> bool:
@@ -127,15 +124,7 @@ class HttpServer:
         self.draining = True
         self._acceptor.stop()
         self.close_idle()
-        finished = await self._wait_empty(timeout_s)
-        if not finished:
-            for connection in list(self._connections):
-                connection.abort()
-            await self._wait_empty(self.settings.sweep_interval_s)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            self._sweeping = None
-        return finished
+        return await self._connections.end(timeout_s, self.settings.sweep_interval_s)
 
     async def close(self) -> None:
         """Stop at once, and abort requests in flight."""
@@ -143,7 +132,7 @@ class HttpServer:
 
     def close_idle(self) -> None:
         """Close the connections that have no request in progress, to free memory."""
-        for connection in list(self._connections):
+        for connection in self._connections:
             connection.close_if_idle()
 
     # For connections.
@@ -157,35 +146,11 @@ class HttpServer:
         """Forget a connection that is over, as is its last handler."""
         self._connections.discard(connection)
         self._acceptor.forget(connection)
-        if self._empty is not None and not self._connections and not self._empty.done():
-            self._empty.set_result(None)
 
     # Inside.
 
-    def _waiting(self) -> Iterator[WaitingConnection]:
+    def _sweep(self, now: float) -> None:
+        """Call `expire` of each connection whose deadline has passed."""
         for connection in self._connections:
-            waiting = connection.waiting()
-            if waiting is not None:
-                yield waiting
-
-    async def _wait_empty(self, timeout_s: float) -> bool:
-        if not self._connections:
-            return True
-        self._empty = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait_for(self._empty, timeout_s)
-        except TimeoutError:
-            return False
-        finally:
-            self._empty = None
-        return True
-
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Call `expire` of each connection whose deadline has passed. This is the server's only
-        timer."""
-        # First, so that the timer runs on even if something below fails.
-        self._sweeping = loop.call_later(self.settings.sweep_interval_s, self._sweep, loop)
-        now = loop.time()
-        for connection in list(self._connections):
             if connection.pacing.deadline <= now:
                 connection.expire()

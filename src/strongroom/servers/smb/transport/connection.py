@@ -56,7 +56,7 @@ class SmbOwner(SharedMemory, Protocol):
 
     def admit(self, connection: SmbServerConnection, address: str) -> bool: ...
 
-    def forget(self, connection: SmbServerConnection) -> None: ...
+    def forget(self, connection: SmbServerConnection, address: str) -> None: ...
 
 
 class SmbServerConnection(asyncio.BufferedProtocol):
@@ -255,9 +255,10 @@ class SmbServerConnection(asyncio.BufferedProtocol):
 
     def _forget(self) -> None:
         self._requests.free_memory()
+        address = self.state.address
         # All refer to this connection. Without the cycles, its memory is freed at once.
         del self.state, self._intake, self._requests, self._transport
-        self._owner.forget(self)
+        self._owner.forget(self, address)
 
 
 async def _end_sessions(state: ConnectionState) -> None:

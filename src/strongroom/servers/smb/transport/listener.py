@@ -1,20 +1,22 @@
-"""The SMB server: it counts its connections, enforces their time limits, and drains.
+"""The SMB server: it counts its connections by address, enforces their time limits, and drains.
 
-Lives here: the present connections, and the one timer. Must not live here: the protocol
-(connection.py). Its shape is that of servers/listener.py. Source: smb.md 5.1.
+Lives here: what its connections share. Must not live here: the protocol (connection.py), the set of
+connections (connections/open_connections.py). Its shape is that of servers/listener.py. Source:
+smb.md 5.1.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 from strongroom.auth.accounts import Accounts
 from strongroom.clock import Clock
 from strongroom.servers.connections.accepting import Acceptor
-from strongroom.servers.connections.budget import ConnectionBudget, WaitingConnection
+from strongroom.servers.connections.budget import ConnectionBudget
+from strongroom.servers.connections.open_connections import OpenConnections
 from strongroom.servers.connections.settings import AcceptSettings
 from strongroom.servers.observers import RequestObserver
 from strongroom.servers.smb.messages.setup_commands import SETUP_RULES
@@ -64,17 +66,15 @@ class SmbListener:
             observers=observers,
         )
         self._settings = settings
-        self._connections: dict[SmbServerConnection, str] = {}  # and their clients' addresses
+        self._connections: OpenConnections[SmbServerConnection] = OpenConnections()
         self._per_address: Counter[str] = Counter()
         self._busy_bytes = 0
         most = settings.connections_max
         if budget is None:
             budget = ConnectionBudget(most)
         self._acceptor = Acceptor(
-            AcceptSettings(), None, self._make, budget, self._waiting, most=most
+            AcceptSettings(), None, self._make, budget, self._connections.waiting, most=most
         )
-        self._sweeping: asyncio.TimerHandle | None = None
-        self._empty: asyncio.Future[None] | None = None
 
     @property
     def connection_count(self) -> int:
@@ -91,8 +91,7 @@ class SmbListener:
         Returns: the port. Raises: OSError when an address is in use, or not of this machine.
         """
         port = await self._acceptor.listen(host, port)
-        if self._sweeping is None:
-            self._sweep(asyncio.get_running_loop())
+        self._connections.start_sweeping(self._settings.sweep_interval_s, self.sweep)
         return port
 
     async def drain(self, timeout_s: float) -> bool:
@@ -103,16 +102,9 @@ class SmbListener:
         """
         self.draining = True
         self._acceptor.stop()
-        for connection in list(self._connections):
+        for connection in self._connections:
             connection.finish()
-        finished = await self._wait_empty(timeout_s)
-        if not finished:
-            for connection in list(self._connections):
-                connection.abort()
-            await self._wait_empty(None)
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            self._sweeping = None
+        finished = await self._connections.end(timeout_s, None)
         self._threads.shutdown(wait=False)
         return finished
 
@@ -122,7 +114,7 @@ class SmbListener:
 
     def close_idle(self) -> None:
         """Close the connections without an authenticated session, to free memory."""
-        for connection in list(self._connections):
+        for connection in self._connections:
             connection.close_if_idle()
 
     # For connections.
@@ -130,22 +122,18 @@ class SmbListener:
     def admit(self, connection: SmbServerConnection, address: str) -> bool:
         """Count a new connection. Returns False when there are too many."""
         has_place = self._acceptor.admit(connection)
-        self._connections[connection] = address
+        self._connections.add(connection)
         self._per_address[address] += 1
         most = self._settings.connections_per_address_max
         return has_place and not self.draining and self._per_address[address] <= most
 
-    def forget(self, connection: SmbServerConnection) -> None:
+    def forget(self, connection: SmbServerConnection, address: str) -> None:
         """Stop counting a connection that has ended with all its sessions."""
-        address = self._connections.pop(connection, None)
-        if address is None:
-            return
+        self._connections.discard(connection)
         self._per_address[address] -= 1
         if not self._per_address[address]:
             del self._per_address[address]
         self._acceptor.forget(connection)
-        if self._empty is not None and not self._connections and not self._empty.done():
-            self._empty.set_result(None)
 
     @property
     def is_full(self) -> bool:
@@ -157,7 +145,7 @@ class SmbListener:
         was_full = self.is_full
         self._busy_bytes += delta_bytes
         if was_full and not self.is_full:
-            for connection in list(self._connections):
+            for connection in self._connections:
                 connection.check_memory()
 
     def sweep(self, now: float) -> None:
@@ -166,34 +154,8 @@ class SmbListener:
         Arguments:
             now: of the loop's clock.
         """
-        for connection in list(self._connections):
-            connection.sweep(now)
-
-    # Inside.
-
-    def _waiting(self) -> Iterator[WaitingConnection]:
         for connection in self._connections:
-            waiting = connection.waiting()
-            if waiting is not None:
-                yield waiting
+            connection.sweep(now)
 
     def _make(self, loop: asyncio.AbstractEventLoop) -> SmbServerConnection:
         return SmbServerConnection(self)
-
-    async def _wait_empty(self, timeout_s: float | None) -> bool:
-        if not self._connections:
-            return True
-        self._empty = asyncio.get_running_loop().create_future()
-        try:
-            await asyncio.wait_for(self._empty, timeout_s)
-        except TimeoutError:
-            return False
-        finally:
-            self._empty = None
-        return True
-
-    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        # This comes first, so that the timer continues even if something below fails.
-        interval_s = self._settings.sweep_interval_s
-        self._sweeping = loop.call_later(interval_s, self._sweep, loop)
-        self.sweep(loop.time())
