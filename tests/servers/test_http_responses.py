@@ -14,6 +14,7 @@ import pytest
 from strongroom.blob_errors import BLOB_NOT_FOUND
 from strongroom.errors import StorageError
 from strongroom.servers.http.send import Sender, plan_response
+from strongroom.servers.http.send_bodies import BodySender
 from strongroom.servers.http.turns import RequestTurns
 from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice
@@ -391,10 +392,11 @@ def test_a_large_answer_to_a_fast_reader_holds_up_nobody() -> None:
     async def scenario() -> None:
         loop, transport = asyncio.get_running_loop(), FastReader()
         turns = RequestTurns(lambda call: loop.call_soon(call))
-        sender = Sender(transport, loop, turns, SliceTurns(), tls=False)
+        sender = Sender(transport, loop, turns)
+        bodies = BodySender(sender, transport, loop, SliceTurns(), tls=False)
         response = Response(200, [], bytes(16 * MIB))
         plan = plan_response(response, method="GET", http_1_0=False, keep_alive=True)
-        sending = asyncio.create_task(sender.send(plan, response))
+        sending = asyncio.create_task(bodies.send(plan, response))
         before = 0
         while not sending.done():
             await asyncio.sleep(0)

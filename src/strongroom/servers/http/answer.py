@@ -16,6 +16,7 @@ from strongroom.errors import INSUFFICIENT_STORAGE, INTERNAL_ERROR, SERVER_BUSY,
 from strongroom.servers.http.body import EmptyBody, IncomingBody
 from strongroom.servers.http.head import Head
 from strongroom.servers.http.send import Plan, Sender, plan_response
+from strongroom.servers.http.send_bodies import BodySender
 from strongroom.servers.http.settings import Exchange, Observer, RenderError
 from strongroom.services.core.outcomes import BROKEN, refusal_of
 from strongroom.wire.core.http import Request, Response
@@ -45,12 +46,14 @@ class Responder:
 
     Arguments:
         sender: the writing side of the connection.
+        bodies: sends what is too large for one write.
         render_error, observe: see `HttpServer`.
         now: seconds of the loop's clock.
         watch: called when a write begins that may have to wait for the client.
     """
 
     __slots__ = (
+        "_bodies",
         "_now",
         "_observe",
         "_render_error",
@@ -63,12 +66,14 @@ class Responder:
     def __init__(
         self,
         sender: Sender,
+        bodies: BodySender,
         render_error: RenderError,
         observe: Observer | None,
         now: Callable[[], float],
         watch: Callable[[], None],
     ) -> None:
         self._sender = sender
+        self._bodies = bodies
         self._render_error = render_error
         self._observe = observe
         self._now = now
@@ -189,7 +194,7 @@ class Responder:
                     await sender.drain()
                 return plan
             self._watch()
-            await sender.send(plan, response)
+            await self._bodies.send(plan, response)
         except ConnectionError:
             return None
         except asyncio.CancelledError:

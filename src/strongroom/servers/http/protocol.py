@@ -28,6 +28,7 @@ from strongroom.servers.http.life import Action, Event, State
 from strongroom.servers.http.owner import ConnectionOwner
 from strongroom.servers.http.pacing import Pacing
 from strongroom.servers.http.send import CONTINUE, Plan, Sender
+from strongroom.servers.http.send_bodies import BodySender
 from strongroom.wire.core.http import Request
 
 _EMPTY: Final = EmptyBody()
@@ -75,10 +76,11 @@ class Connection(asyncio.Protocol):
         transport.set_write_buffer_limits(high=settings.write_buffer_high_bytes)
         # The first read may contain the start of a body, before the body has its share of memory.
         limit_reads(transport, settings.first_read_bytes_max)
-        self._sender = Sender(transport, self._loop, owner.turns, owner.slices, tls=self._tls)
+        self._sender = sender = Sender(transport, self._loop, owner.turns)
+        bodies = BodySender(sender, transport, self._loop, owner.slices, tls=self._tls)
         tell = owner.render_error, owner.observe
         writing = partial(self._on, Event.WRITING)
-        self._responder = Responder(self._sender, *tell, self._loop.time, writing)
+        self._responder = Responder(sender, bodies, *tell, self._loop.time, writing)
         self.pacing.set_timeout(owner.timeouts_s[State.NEW])
         if not owner.admit(self):
             self._on(Event.REFUSED, StorageError(SERVER_BUSY, "Too many connections are open."))

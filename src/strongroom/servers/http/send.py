@@ -1,37 +1,27 @@
-"""Responses: heads as bytes, and bodies written with back-pressure.
+"""The writing side of a connection: heads as bytes, and small responses.
 
-Lives here: framing of responses, files sent by the kernel. Must not live here: which response is
-sent, or when a connection ends (http/protocol.py). Source: RFC 9110 sections 6.4, 8.6 and 15.4.5
-(responses without content), RFC 9112 sections 6 and 7.1.
+Lives here: framing of responses, what waits to be written. Must not live here: bodies that are sent
+in pieces (http/send_bodies.py), which response is sent, or when a connection ends
+(http/protocol.py). Source: RFC 9110 sections 6.4, 8.6 and 15.4.5 (responses without content), RFC
+9112 section 6.
 """
 
 from __future__ import annotations
 
 import asyncio
 import operator
-from collections.abc import AsyncIterable
 from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
-from strongroom.limits import KIB, MIB
-from strongroom.platform.files import pread
+from strongroom.limits import KIB
 from strongroom.servers.http.turns import RequestTurns
-from strongroom.slices import SliceTurns
-from strongroom.values import FileSlice
 from strongroom.wire.core.http import Response
 
 CONTINUE: Final = b"HTTP/1.1 100 Continue\r\n\r\n"
 _JOINED_BYTES_MAX: Final = 64 * KIB  # up to this size, one write with the head; above, no copy
 _WAITING_BYTES_MAX: Final = 8 * KIB  # above this size, an answer does not wait for others
-_WRITE_BYTES: Final = 256 * KIB
-_INLINE_FILE_BYTES_MAX: Final = 64 * KIB
-# A slow reader is checked once per piece, so it must read a piece within a stall timeout.
-_SENDFILE_BYTES: Final = MIB
-_READ_BYTES: Final = MIB
-# Tiny pieces in memory never wait for IO. Without a pause they would delay other requests.
-_PIECES_IN_A_ROW: Final = 32
 
 _OWN_FIELDS: Final = frozenset(
     {
@@ -133,58 +123,53 @@ class Sender:
         transport: the transport of the connection.
         loop: the loop that serves it.
         turns: holds small answers until those of other connections are ready too.
-        slices: the slices in which the kernel copies files.
-        tls: whether the transport encrypts (this process must then read the files itself).
+
+    Attributes:
+        bytes_out: how many bytes were written or kept for a later write.
+        congested: whether the client reads more slowly than the server writes.
+        in_kernel: whether sendfile runs, which does not notice a lost connection.
+        lost: whether the connection is lost.
+        started: whether bytes of the current response have been written.
     """
 
     __slots__ = (
         "_buffered",
         "_loop",
-        "_paused",
-        "_slices",
-        "_tls",
         "_transport",
         "_turns",
         "_waiter",
         "_waiting_bytes",
         "bytes_out",
+        "congested",
         "in_kernel",
         "lost",
         "started",
     )
 
     def __init__(
-        self,
-        transport: asyncio.Transport,
-        loop: asyncio.AbstractEventLoop,
-        turns: RequestTurns,
-        slices: SliceTurns,
-        *,
-        tls: bool,
+        self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop, turns: RequestTurns
     ) -> None:
         self._transport = transport
         self._loop = loop
         self._turns = turns
-        self._slices = slices
-        self._tls = tls
         self._buffered = b""
         self._waiting_bytes = 0  # in `turns`
-        self._paused = False
         self._waiter: asyncio.Future[None] | None = None
         self.bytes_out = 0
+        self.congested = False
         self.lost = False
-        self.in_kernel = False  # whether sendfile runs, which does not notice a lost connection
-        self.started = False  # whether bytes of the current response have been written
+        self.in_kernel = False
+        self.started = False
 
     # The protocol's side.
 
     def pause(self) -> None:
         """Note that the transport's buffer is full."""
-        self._paused = True
+        self.congested = True
 
     def resume(self) -> None:
         """Note that the transport's buffer has room."""
-        self._paused = False
+        self.congested = False
         self._wake()
 
     def connection_lost(self) -> None:
@@ -214,11 +199,6 @@ class Sender:
     def report(self, error: Exception) -> None:
         """Report an error that concerns the whole process, such as MemoryError."""
         self._loop.call_exception_handler({"message": "a request failed", "exception": error})
-
-    @property
-    def congested(self) -> bool:
-        """Whether the client reads more slowly than the server writes."""
-        return self._paused
 
     def close(self) -> None:
         """Close the connection after the buffered bytes are written."""
@@ -268,24 +248,9 @@ class Sender:
         self.write_deferred()
         self._transport.write(data)
 
-    async def send(self, plan: Plan, response: Response) -> None:
-        """Write a response of any kind.
-
-        Raises: ConnectionError, OSError: the client is gone. BodyMismatch: the body does not have
-        the announced length. Every exception of the body's iterator.
-        """
-        self._buffer(plan.head)
-        if plan.with_body:
-            if isinstance(response.body, bytes):
-                await self._send_bytes(response.body)
-            else:
-                await self._send_pieces(response.body, response.size_bytes, plan.chunked)
-        self._flush()
-        await self.drain()
-
     async def drain(self) -> None:
         """Wait until the client has read enough. Raises ConnectionResetError if it is gone."""
-        while self._paused and not self.lost:
+        while self.congested and not self.lost:
             self._waiter = self._loop.create_future()
             try:
                 await self._waiter
@@ -294,7 +259,7 @@ class Sender:
         if self.lost:
             raise ConnectionResetError("the client is gone")
 
-    def _buffer(self, data: bytes) -> None:
+    def buffer(self, data: bytes) -> None:
         """Keep a few bytes for the next write, to save a system call and a packet."""
         self._buffered += data
         self.bytes_out += len(data)
@@ -304,11 +269,14 @@ class Sender:
         self.bytes_out -= len(self._buffered)
         self._buffered = b""
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Write the bytes that were kept. Raises ConnectionResetError if the client is gone."""
         if self._buffered:
-            self._write(b"")
+            self.write(b"")
 
-    def _write(self, data: bytes | memoryview) -> None:
+    def write(self, data: bytes | memoryview) -> None:
+        """Write a part of the response, after the bytes that were kept. Raises ConnectionResetError
+        if the client is gone."""
         # A failed write closes the transport at once, but `connection_lost` is called only in the
         # next turn.
         if self.lost or self._transport.is_closing():
@@ -324,103 +292,3 @@ class Sender:
         else:
             self._transport.write(held)
             self._transport.write(data)
-
-    async def _send_bytes(self, data: bytes) -> None:
-        if len(data) <= _WRITE_BYTES:
-            self._write(data)
-            await self.drain()
-            return
-        view = memoryview(data)
-        for start in range(0, len(data), _WRITE_BYTES):
-            self._write(view[start : start + _WRITE_BYTES])
-            await self.drain()
-            # Other connections need a turn even if the client reads as fast as the server writes.
-            await asyncio.sleep(0)
-
-    async def _send_pieces(
-        self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
-    ) -> None:
-        try:
-            await self._send_each(pieces, size_bytes, chunked)
-        finally:
-            # An abandoned generator must release its resources now, not when it is collected.
-            close = getattr(pieces, "aclose", None)
-            if close is not None:
-                await close()
-
-    async def _send_each(
-        self, pieces: AsyncIterable[bytes | FileSlice], size_bytes: int | None, chunked: bool
-    ) -> None:
-        sent = count = 0
-        async for piece in pieces:
-            count += 1
-            if count % _PIECES_IN_A_ROW == 0:
-                await asyncio.sleep(0)
-            length = piece.length if isinstance(piece, FileSlice) else len(piece)
-            if length == 0:
-                continue  # an empty chunk would end the body
-            sent += length
-            if size_bytes is not None and sent > size_bytes:
-                raise BodyMismatch(f"the body has more than {size_bytes} bytes")
-            if chunked:
-                self._buffer(b"%x\r\n" % length)
-            if isinstance(piece, FileSlice):
-                await self._send_file(piece)
-            else:
-                await self._send_bytes(piece)
-            if chunked:
-                self._buffer(b"\r\n")
-        if size_bytes is not None and sent != size_bytes:
-            raise BodyMismatch(f"the body has {sent} of {size_bytes} bytes")
-        if chunked:
-            self._buffer(b"0\r\n\r\n")
-
-    async def _send_file(self, piece: FileSlice) -> None:
-        if piece.length <= _INLINE_FILE_BYTES_MAX:
-            data = pread(piece.file.fileno(), piece.length, piece.offset)
-            if len(data) != piece.length:
-                raise BodyMismatch("the file is shorter than its slice")
-            self._write(data)
-            await self.drain()
-        elif self._tls or not await self._sent_by_kernel(piece):
-            await self._send_through_thread(piece)
-
-    async def _sent_by_kernel(self, piece: FileSlice) -> bool:
-        """Send a file by sendfile; return False if that is impossible for it (nothing is then
-        sent)."""
-        self._flush()
-        offset, end = piece.offset, piece.offset + piece.length
-        while offset < end:
-            await self.drain()
-            # The kernel copies a piece at once, in a millisecond, if the socket has room for it.
-            await self._slices.pause()
-            count = min(_SENDFILE_BYTES, end - offset)
-            self.in_kernel = True
-            try:
-                sent = await self._loop.sendfile(
-                    self._transport, piece.file, offset, count, fallback=False
-                )
-            except RuntimeError as error:
-                if isinstance(error, asyncio.SendfileNotAvailableError) and offset == piece.offset:
-                    return False
-                # asyncio raises these errors if the client or the transport is gone.
-                raise ConnectionResetError("the client is gone") from error
-            finally:
-                self.in_kernel = False
-            if sent != count:
-                raise BodyMismatch("the file is shorter than its slice")
-            self.bytes_out += sent
-            offset += sent
-        return True
-
-    async def _send_through_thread(self, piece: FileSlice) -> None:
-        offset, end = piece.offset, piece.offset + piece.length
-        file_number = piece.file.fileno()
-        while offset < end:
-            count = min(_READ_BYTES, end - offset)
-            data = await self._loop.run_in_executor(None, pread, file_number, count, offset)
-            if not data:
-                raise BodyMismatch("the file is shorter than its slice")
-            self._write(data)
-            await self.drain()
-            offset += len(data)
