@@ -30,6 +30,7 @@ from strongroom.testing.contract import (
     waiting,
 )
 from strongroom.values import Purpose
+from tests.engines.chain_mutants import CHAIN_MUTANTS
 
 T = TypeVar("T")
 Pairs = Sequence[tuple[Ref, Record | None]]
@@ -433,4 +434,5 @@ MUTANTS: Final[tuple[tuple[type[MemoryEngine], Case], ...]] = (
     (QuietHereOnly, membership.quiet_waits_for_what_the_other_has_decided),
     (TwoSweepers, membership.gateways_have_numbers_of_their_own),
     (NobodyDies, membership.a_dead_gateway_blocks_nothing_and_commits_nothing),
+    *CHAIN_MUTANTS,
 )

@@ -41,6 +41,7 @@ import msgspec
 
 from strongroom.engines.conditions import Condition
 from strongroom.engines.gateways import Gateways
+from strongroom.engines.links import Links
 from strongroom.slices import SliceTurns
 from strongroom.values import FileSlice, Health, Purpose
 
@@ -313,6 +314,22 @@ class Engine(Protocol):
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         """Return committed, durable records in the order of `reads`. All records of one partition
         come from one snapshot."""
+        ...
+
+    async def follow(
+        self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
+    ) -> list[tuple[Ref, Record | None]]:
+        """Follow a chain of committed, durable records of one partition, all from one snapshot.
+        Return the address and the record for each name; the chain ended with the last of them.
+
+        Arguments:
+            links: how a record leads to the key of the next one.
+            first: the id with which the first key begins.
+            names: one for each record. The chain ends early at a record that is absent or leads
+                nowhere; without names it is empty.
+
+        Raises: ValueError for a name that makes a key longer than KEY_BYTES_MAX.
+        """
         ...
 
     async def read_range(

@@ -88,6 +88,7 @@ class MeasuredEngine:
         # The engine itself adds the reads that it cannot answer from memory. A request has several
         # reads, so a further coroutine for each would cost more than most of them take.
         self.read = engine.read
+        self.follow = engine.follow
         self.allows_reset = engine.allows_reset
         self.wait = engine.wait
         self.watching = engine.watching

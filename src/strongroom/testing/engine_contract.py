@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from strongroom.testing.contract import (
+    chains,
     contents,
     failures,
     gateways,
@@ -41,6 +42,7 @@ Case = Callable[[Subject], Awaitable[None]]
 
 CONTRACT: Final[tuple[Case, ...]] = (
     *records.CASES,
+    *chains.CASES,
     *waiting.CASES,
     *contents.CASES,
     *failures.CASES,

@@ -213,7 +213,6 @@ def _record_parts(
     directory, writer, reserve = opened.directory, opened.writer, opened.reserve
     path = directory.layout.records
     reader, cache = Reader(path, options.vfs, scanning=False), RecordCache()
-    scans = Scans(lambda: Reader(path, options.vfs, scanning=True), turns)
     thread = CommitThread(asyncio.get_running_loop(), "strongroom-commit")
     space = LogSpace(directory.files, f"{path}-wal", PASSIVE_PAGES if options.log_ahead else 0)
     checkpointer = Checkpointer(path, options.vfs, writer, space, reserve, life.fail)
@@ -230,4 +229,5 @@ def _record_parts(
         slices=turns,
         on_committed=checkpointer.start_if_due,
     )
+    scans = Scans(reader, committer.turns.hold_reader, turns)
     return RecordParts(reader, scans, cache, thread, checkpointer, committer)

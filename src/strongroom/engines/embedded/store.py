@@ -48,13 +48,14 @@ from strongroom.engines.embedded.log.checkpoints import (
     end_log,
 )
 from strongroom.engines.embedded.log.gate import clear_log_tail, refuse_damaged_log
+from strongroom.engines.embedded.records.chain_reads import ChainReads
 from strongroom.engines.embedded.records.checksummed_pages import (
     log_frames,
     reason,
     unreadable,
 )
 from strongroom.engines.embedded.records.face_scan import ScanRequest
-from strongroom.engines.embedded.records.sqlite import Reader, Writer
+from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.scrub.source import ScrubSource
 from strongroom.engines.embedded.space.ballast import Ballast
 from strongroom.engines.embedded.space.reserve import Reserve
@@ -64,9 +65,9 @@ from strongroom.engines.embedded.upkeep.segment_copies import Progress
 from strongroom.engines.embedded.upkeep.upgrade.report import LoggedUpgrade
 from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade_locked
 from strongroom.engines.gateways import OnlyGateway
+from strongroom.engines.links import Links
 from strongroom.engines.measured import add_s
 from strongroom.engines.watchers import WaitingEngine
-from strongroom.slices import Steps, run_to_completion
 from strongroom.values import TICKS_PER_S, Health, Purpose
 
 __all__ = ["EmbeddedEngine", "EmbeddedOptions", "open_store"]
@@ -156,6 +157,14 @@ class EmbeddedEngine(WaitingEngine):
         self._cache.keep(reads, found)
         return found
 
+    async def follow(
+        self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
+    ) -> list[tuple[Ref, Record | None]]:
+        """See Engine.follow."""
+        self._check_serving()
+        chain = ChainReads(self._reader, self._cache, self._committer.turns.hold_reader)
+        return chain.follow(partition, links, first, names)
+
     async def read_range(
         self,
         partition: Partition,
@@ -169,7 +178,7 @@ class EmbeddedEngine(WaitingEngine):
         check_partition(partition)
         ref = Ref(partition, Key(hidden, first))
         limit = max(0, max_records)
-        return await self._query(
+        return await self._scans.query(
             lambda reader: reader.range(ref, until, limit), inline=limit <= _INLINE_RECORDS
         )
 
@@ -188,13 +197,13 @@ class EmbeddedEngine(WaitingEngine):
             raise ValueError("a page holds at least one record")
         asked = ScanRequest(keyspace, first, until, max_records, max_bytes, where)
         is_short = where is None and max_records <= _INLINE_RECORDS
-        return await self._query(lambda reader: reader.scan(asked), inline=is_short)
+        return await self._scans.query(lambda reader: reader.scan(asked), inline=is_short)
 
     async def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
         """Return the keyspaces that have records, from `first` on and before `until`. Raises
         Unavailable, DataDamaged."""
         self._check_serving()
-        return await self._query(lambda reader: reader.keyspaces(first, until), inline=False)
+        return await self._scans.query(lambda reader: reader.keyspaces(first, until), inline=False)
 
     async def now(self) -> int:
         """See Engine.now."""
@@ -269,15 +278,6 @@ class EmbeddedEngine(WaitingEngine):
                 # The log is durable; the next start recovers it.
                 _log.warning("the log was left as it is: %s", error)
         self._directory.close()
-
-    async def _query(self, ask: Callable[[Reader], Steps[T]], inline: bool) -> T:
-        try:
-            if not inline:
-                return await self._scans.read(ask)
-            self._committer.turns.hold_reader()
-            return run_to_completion(ask(self._reader))
-        except apsw.Error as error:
-            raise unreadable(error) from error
 
     def _check_serving(self) -> None:
         life = self._life

@@ -22,7 +22,9 @@ from strongroom.engines.base import (
     Ref,
 )
 from strongroom.engines.bounds import check_partition, check_reads
+from strongroom.engines.chains import follow_chain
 from strongroom.engines.conditions import Condition
+from strongroom.engines.links import Links
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
 from strongroom.engines.memory.gateways import MemoryGateway, MemoryMembers
@@ -123,6 +125,13 @@ class MemoryEngine(WaitingEngine):
         self._check_serving()
         check_reads(reads)
         return [self._updates.see(ref) for ref in reads]
+
+    async def follow(
+        self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
+    ) -> list[tuple[Ref, Record | None]]:
+        """See Engine.follow. Nothing is awaited, so that all records are of one moment."""
+        self._check_serving()
+        return follow_chain(partition, links, first, names, self._updates.see)
 
     async def read_range(
         self,

@@ -303,6 +303,9 @@ class Reader:
     Arguments:
         scanning: whether it is for long reads, which need less memory.
         is_bound: whether the pages are bound to their numbers; they are not in format 3.
+
+    Attributes:
+        has_snapshot: whether a snapshot is held.
     """
 
     def __init__(
@@ -313,19 +316,23 @@ class Reader:
         self._connection = connect(path, vfs, cache_kib, is_bound=is_bound)
         self._connection.pragma("query_only", True)
         self._execute = self._connection.cursor().execute
-        self._has_snapshot = False
+        self.has_snapshot = False
+
+    def scanner(self) -> Reader:
+        """Open another reader of the same records, for long reads."""
+        return Reader(self._path, self._vfs, scanning=True, is_bound=self._is_bound)
 
     def begin_snapshot(self) -> None:
         """Read from one snapshot until `end_snapshot`. To begin and to end a snapshot takes longer
         than to find a record in it."""
-        if not self._has_snapshot:
+        if not self.has_snapshot:
             self._execute("BEGIN")
-            self._has_snapshot = True
+            self.has_snapshot = True
 
     def end_snapshot(self) -> None:
         """End the held snapshot, so that later reads see newer commits."""
-        if self._has_snapshot:
-            self._has_snapshot = False
+        if self.has_snapshot:
+            self.has_snapshot = False
             self.release()
 
     def get(self, ref: Ref) -> Record | None:
@@ -343,7 +350,7 @@ class Reader:
             return [self.get(refs[0])]
         if len(refs) == 2:
             return self._get_both(*refs)
-        if self._has_snapshot:
+        if self.has_snapshot:
             return [self.get(ref) for ref in refs]
         self._execute("BEGIN")
         try:
