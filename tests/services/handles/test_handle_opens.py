@@ -432,15 +432,25 @@ class Between:
 
     def __init__(self, on: Services, at: int, what: Callable[[], Awaitable[object]]) -> None:
         self.calls = 0
-        self._real, self._at, self._what = on.store.read, at, what
+        self._at, self._what = at, what
+        self._read, self._follow = on.store.read, on.store.follow
         on.store.read = self.read  # type: ignore[method-assign]  # a double
+        on.store.follow = self.follow  # type: ignore[method-assign, assignment]  # a double
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        found = await self._real(reads)
+        found = await self._read(reads)
+        await self._happened()
+        return found
+
+    async def follow(self, *given: Any) -> list[tuple[Ref, Record | None]]:
+        found = await self._follow(*given)
+        await self._happened()
+        return found
+
+    async def _happened(self) -> None:
         self.calls += 1
         if self.calls == self._at:
             await self._what()
-        return found
 
 
 @pytest.mark.parametrize("at", range(1, 4))

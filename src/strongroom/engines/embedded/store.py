@@ -55,6 +55,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     unreadable,
 )
 from strongroom.engines.embedded.records.face_scan import ScanRequest
+from strongroom.engines.embedded.records.record_cache import completed
 from strongroom.engines.embedded.records.sqlite import Writer
 from strongroom.engines.embedded.scrub.source import ScrubSource
 from strongroom.engines.embedded.space.ballast import Ballast
@@ -149,13 +150,14 @@ class EmbeddedEngine(WaitingEngine):
         began = elapsed_s()
         try:
             self._committer.turns.hold_reader()
-            found = self._reader.get_all(reads)
+            cached, missing = self._cache.split(reads)
+            found = self._reader.get_all(missing)
         except apsw.Error as error:
             raise unreadable(error) from error
         finally:
             add_s(elapsed_s() - began)
-        self._cache.keep(reads, found)
-        return found
+        self._cache.keep(missing, found)
+        return found if len(missing) == len(reads) else completed(cached, found)
 
     async def follow(
         self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]

@@ -84,7 +84,7 @@ def file_headers(result: NodeView | FileDownload) -> Headers:
         ("x-ms-server-encrypted", "true"),
         ("Accept-Ranges", "bytes"),
         *_properties(result, view),
-        *lease_headers(record.lease, view.now),
+        *lease_headers(record.lease, view.version),
         *(() if record.copy is None else copy_headers(record.copy)),
         *metadata(view),
         *smb_headers(view),

@@ -40,13 +40,12 @@ T = TypeVar("T")
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A committed directory or file, and the record's version. `now` is the store time at which its
-    lease is judged."""
+    """A committed directory or file, and the record's version. In a snapshot, the version is the
+    snapshot's stamp."""
 
     where: Where
     record: FileRecord
     version: int
-    now: int
 
 
 class NodeWritten(msgspec.Struct, frozen=True):
@@ -102,40 +101,74 @@ def attributes_in(where: Where, record: FileRecord | None) -> FileRecord:
     return root_attributes(where.generation)
 
 
+class LookReads(msgspec.Struct, frozen=True):
+    """The reads of a look at what a path leads to: the names, the share, and the attributes."""
+
+    on_path: ReadAll[NameRecord]
+    share: ReadOne[ShareRecord]
+    attributes: ReadOne[FileRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, call: Call[Any], where: Where) -> LookReads:
+        """Add these reads."""
+        attributes = keys.file_attributes(where.generation, where.id)
+        return cls(
+            where.read(reads),
+            reads.add(place_ref(call), records.SHARE),
+            reads.add(attributes, file_records.FILE),
+        )
+
+    def view(self, call: Call[Any], where: Where, found: Found) -> NodeView:
+        """Return what was read, if the path still leads there, and guard its lease.
+
+        A file's lease changes by commits alone: it never expires, and breaks at once. So it is
+        judged at the version of its record.
+
+        Raises: PathChanged; StorageError ShareNotFound, the lease errors (412).
+        """
+        place_in(call, found, self.share)
+        where.check(found, self.on_path)
+        record = attributes_in(where, found[self.attributes])
+        version = found.version(self.attributes) or 0
+        leases.guard(record.lease, call.terms.lease_id, call.rule.lease, version)
+        return NodeView(where, record, version)
+
+
 async def view(services: Services, call: Call[Any], *, is_directory: bool) -> NodeView:
     """Read the directory or file that a request names, and guard its lease.
 
     Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412).
     """
-    if call.target.snapshot is not None:
-        return await _view_at(services, call, call.target.snapshot, is_directory=is_directory)
     while True:
-        # Read the time first: a lease must not be judged by its old record at a later time.
-        now = await services.store.now()
         where = await paths.find(services, call, is_directory=is_directory)
-        attributes = keys.file_attributes(where.generation, where.id)
-        share, found = await services.store.read([place_ref(call), attributes])
-        record = file_records.FILE.of(found)
-        if record is None and (share is None or not where.is_root):
+        try:
+            return await look(services, call, where)
+        except PathChanged:
             continue
-        record = attributes_in(where, record)
-        version = 0 if found is None else found.version
-        leases.guard(record.lease, call.terms.lease_id, call.rule.lease, max(now, version))
-        return NodeView(where, record, version, max(now, version))
 
 
-async def _view_at(services: Services, call: Call[Any], at: int, *, is_directory: bool) -> NodeView:
+async def look(services: Services, call: Call[Any], where: Where) -> NodeView:
+    """Read what a resolved path leads to, in one call with its names and the share.
+
+    Raises: PathChanged; StorageError as `view`.
+    """
+    if call.target.snapshot is not None:
+        return await _look_at(services, call, where, call.target.snapshot)
+    reads = Reads()
+    look_reads = LookReads.of(reads, call, where)
+    return look_reads.view(call, where, await services.read(reads))
+
+
+async def _look_at(services: Services, call: Call[Any], where: Where, at: int) -> NodeView:
     """Read a directory or file of a snapshot. It has no lease there."""
-    now = await services.store.now()
-    where = await paths.find(services, call, is_directory=is_directory)
     record = file_records.FILE.of(await attributes_at(services.store, where.partition, at))
     await check_snapshot_exists(services, call)
     if record is None:
         if not where.is_root:
             raise DamagedRecord(f"the attributes of {where.id} are missing in a snapshot")
         record = root_attributes(where.generation)
-    leases.guard(None, call.terms.lease_id, call.rule.lease, now)
-    return NodeView(where, msgspec.structs.replace(record, lease=None), at, now)
+    leases.guard(None, call.terms.lease_id, call.rule.lease, at)
+    return NodeView(where, msgspec.structs.replace(record, lease=None), at)
 
 
 class PreparedChange(msgspec.Struct, Generic[T], frozen=True):

@@ -126,10 +126,30 @@ async def check_snapshot_exists(services: Services, call: Call[Any]) -> None:
     require_snapshot(call, found)
 
 
-async def name_at(engine: Engine, ref: Ref, at: int) -> Record | None:
-    """Return a name as a snapshot sees it."""
-    (found,) = await engine.read([ref])
-    return await _at(engine, ref.partition, found, at, share_keys.past_name(ref.key, at + 1))
+async def names_on_path_at(
+    engine: Engine, generation: int, folded: Sequence[bytes], at: int
+) -> list[tuple[Ref, Record | None]]:
+    """Follow the names of a path as a snapshot sees them. Returns what Engine.follow returns.
+
+    The present names are followed up to one that the snapshot sees otherwise, and again behind it.
+
+    Arguments:
+        folded: the names, as the keys have them.
+    """
+    partition, links = keys.file_names(generation), file_records.NAME_LINKS
+    found: list[tuple[Ref, Record | None]] = []
+    parent: bytes | None = keys.number(generation)
+    while parent is not None and len(found) < len(folded):
+        present = await engine.follow(partition, links, parent, folded[len(found) :])
+        for ref, record in present:
+            first = share_keys.past_name(ref.key, at + 1)
+            seen = await _at(engine, partition, record, at, first)
+            found.append((ref, seen))
+            if seen is not record:
+                break
+        last = found[-1][1]
+        parent = None if last is None else links.next_id(last.value)
+    return found
 
 
 async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record | None:

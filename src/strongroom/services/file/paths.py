@@ -3,8 +3,9 @@
 Lives here: the walk over names, and the check at the serial point that each name still leads to the
 same id. Must not live here: attributes, rules of names (semantics/file/names.py).
 
-A path is resolved on committed state, name by name. The decision reads these names again. If one of
-them leads elsewhere by then, it raises PathChanged, and the operation is tried again.
+A path is resolved on committed state, in one read that follows its names. Every later read of its
+file, and the decision, read these names again. If one of them leads elsewhere by then, PathChanged
+is raised, and the operation is tried again.
 """
 
 from __future__ import annotations
@@ -15,16 +16,21 @@ from typing import Any
 import msgspec
 
 from strongroom import errors, file_errors
-from strongroom.engines.base import Partition, Ref
+from strongroom.engines.base import Partition, Record, Ref
 from strongroom.errors import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found, ReadAll, Reads
-from strongroom.services.core.places import check_place, generation_of, place_ref
+from strongroom.services.core.places import generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.held.share_holds import require_share
-from strongroom.services.file.past_states import name_at, require_snapshot
+from strongroom.services.file.past_states import (
+    check_snapshot_exists,
+    names_on_path_at,
+    require_snapshot,
+)
 from strongroom.store.core import keys
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import NameRecord
 
@@ -51,6 +57,8 @@ class Where(msgspec.Struct, frozen=True):
         components: its names, from the share's root down; none = the root.
         refs: the addresses of the records of these names.
         ids: the ids that the names lead to; the last is missing if the last name is free.
+        stored: the names as they are stored; one that is free is as it was requested.
+        records: the records as they were read.
         entry: the record of the last name; None = the name is free, or the path is the root.
     """
 
@@ -58,6 +66,8 @@ class Where(msgspec.Struct, frozen=True):
     components: tuple[str, ...]
     refs: tuple[Ref, ...]
     ids: tuple[int, ...]
+    stored: tuple[str, ...]
+    records: tuple[Record | None, ...]
     entry: NameRecord | None = None
 
     @property
@@ -102,6 +112,8 @@ class Where(msgspec.Struct, frozen=True):
         Arguments:
             on_path: the names, as `read` has added them.
         """
+        if tuple(found.records(on_path)) == self.records:
+            return
         for name, expected in zip_longest(found[on_path], self.ids):
             if (None if name is None else name.id) != expected:
                 raise PathChanged
@@ -122,48 +134,71 @@ def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
 async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
     """Resolve a path of the share that a request names.
 
+    The share itself is not read for a path that exists: what reads or changes its file checks the
+    share too. A deleted share loses its names only to a sweep.
+
     Raises: StorageError ShareNotFound, ParentNotFound; what authorizing raises.
     """
-    (share,) = await services.store.read([place_ref(call)])
-    check_place(call, share)
-    snapshot = call.target.snapshot
+    generation, snapshot = generation_of(call), call.target.snapshot
     if snapshot is not None:
-        require_snapshot(call, share)
-    return (await walk(services, generation_of(call), path, snapshot))[0]
+        await _check_snapshot(services, call, snapshot)
+    try:
+        where = await walk(services, generation, path, snapshot)
+    except StorageError as error:
+        if error.row is file_errors.PARENT_NOT_FOUND:
+            await _check_share(services, call)
+        raise
+    if where.entry is None and not where.is_root:
+        await _check_share(services, call)
+    return where
+
+
+async def _check_share(services: Services, call: Call[Any]) -> None:
+    """Check that the share, or its snapshot, still exists, before a name counts as missing."""
+    if call.target.snapshot is None:
+        await services.check_place(call)
+    else:
+        await check_snapshot_exists(services, call)
+
+
+async def _check_snapshot(services: Services, call: Call[Any], snapshot: int) -> None:
+    """Check that the share had the snapshot when the request was authorized, or has it by now."""
+    share = None if call.place is None else call.place.record
+    if not (isinstance(share, ShareRecord) and snapshot in share.snapshots):
+        (found,) = await services.store.read([place_ref(call)])
+        require_snapshot(call, found)
 
 
 async def walk(
     services: Services, generation: int, path: tuple[str, ...], snapshot: int | None = None
-) -> tuple[Where, tuple[str, ...]]:
+) -> Where:
     """Resolve a path of a share. This gateway takes the share if no gateway has it.
 
     Arguments:
         snapshot: the share's snapshot in which the path is resolved; None = the share itself.
 
-    Returns: where the path leads, and its names as they are stored. A name that is free is returned
-        as it was requested.
-
     Raises: StorageError ParentNotFound, ServerBusy (another gateway serves the share).
     """
     await require_share(services, generation)
-    at, refs, ids, stored = generation, list[Ref](), list[int](), list[str]()
-    entry: NameRecord | None = None
-    for index, name in enumerate(path):
-        ref = keys.file_name(generation, at, names.fold(name))
-        if snapshot is None:
-            (found,) = await services.store.read([ref])
-        else:
-            found = await name_at(services.store, ref, snapshot)
-        entry = file_records.NAME.of(found)
-        refs.append(ref)
-        stored.append(name if entry is None else entry.name)
-        is_last = index == len(path) - 1
-        if not is_last and (entry is None or not entry.is_directory):
-            raise StorageError(file_errors.PARENT_NOT_FOUND)
-        if entry is not None:
-            at = entry.id
-            ids.append(at)
-    return Where(generation, path, tuple(refs), tuple(ids), entry), tuple(stored)
+    folded = [names.fold(name).encode() for name in path]
+    root, links = keys.number(generation), file_records.NAME_LINKS
+    if snapshot is None:
+        found = await services.store.follow(keys.file_names(generation), links, root, folded)
+    else:
+        found = await names_on_path_at(services.store, generation, folded, snapshot)
+    entries = [file_records.NAME.of(record) for _, record in found]
+    if len(entries) < len(path):
+        raise StorageError(file_errors.PARENT_NOT_FOUND)
+    stored = [name if one is None else one.name for name, one in zip(path, entries, strict=True)]
+    return Where(
+        generation,
+        path,
+        refs=tuple([ref for ref, _ in found]),
+        ids=tuple([one.id for one in entries if one is not None]),
+        stored=tuple(stored),
+        records=tuple([record for _, record in found]),
+        entry=entries[-1] if entries else None,
+    )
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:

@@ -100,7 +100,9 @@ async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     async with draft:
         _verify(call.input.md5, arriving.md5.digest())
         bytes_change = _putting(call.input)
-        written = await _change(services, call, bytes_change, lambda view: nullcontext(draft))
+        written = await _change(
+            services, call, bytes_change, lambda view: nullcontext(draft), seen=seen
+        )
     return msgspec.structs.replace(written, md5=arriving.md5.digest())
 
 
@@ -248,6 +250,7 @@ async def _change(
     draft_of: Callable[[NodeView], AbstractAsyncContextManager[Draft]],
     *,
     is_resize: bool = False,
+    seen: NodeView | None = None,
 ) -> NodeWritten:
     """Commit a change of bytes together with the attributes.
 
@@ -255,10 +258,11 @@ async def _change(
         draft_of: prepares the change of bytes for the state that was read. Its context discards
             what a failed attempt has stored.
         is_resize: whether that depends on the file's length.
+        seen: the file, if the request has looked at it before.
     """
     sweeps = 0
     while True:
-        view = await nodes.view(services, call, is_directory=False)
+        view, seen = seen or await nodes.view(services, call, is_directory=False), None
         facts = facts_of(view.record)
         try:
             with await enter(
@@ -290,15 +294,24 @@ async def _commit(
     draft: Draft,
     length: int | None,
 ) -> NodeWritten:
-    """Try once to commit the change. Raises: PathChanged, Outdated, Backlog."""
-    where, maps = view.where, services.held.of(FileReaders).maps
+    """Try once to commit the change. The path is looked at once more, since others may have changed
+    it before this operation entered.
+
+    Raises: PathChanged, Outdated, Backlog.
+    """
+    where, maps, facts = view.where, services.held.of(FileReaders).maps, facts_of(view.record)
+    draft.move(_map(view))
+    second = Reads()
+    edges = second.add_all(draft.edges, UNDECODED)
+    look_reads = nodes.LookReads.of(second, call, where)
+    looked = await services.read(second)
+    if facts_of(look_reads.view(call, where, looked).record) != facts:
+        raise PathChanged
+    newest = newest_of(looked.require(look_reads.share, file_errors.SHARE_NOT_FOUND))
+    mutation = await draft.prepare(newest, looked.records(edges))
     further = bytes_change.further
     reads = Reads(() if further is None else further.refs)
     share_read = reads.add(place_ref(call), records.SHARE)
-    draft.move(_map(view))
-    (stored,) = await services.store.read([share_read.ref])
-    share = records.SHARE.of(stored)
-    mutation = await draft.prepare(0 if share is None else newest_of(share))
     leaves = reads.add_all(mutation.reads, UNDECODED)
 
     def change(
@@ -315,7 +328,7 @@ async def _commit(
         result = NodeWritten(where, after), bool(first)
         return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
 
-    prepared = PreparedChange(where, facts_of(view.record), change, reads)
+    prepared = PreparedChange(where, facts, change, reads)
     with maps.mutating(where.partition):
         result, has_ordered = await nodes.commit(services, call, prepared)
     if has_ordered:

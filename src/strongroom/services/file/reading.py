@@ -20,10 +20,10 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import OFFSETS, WHOLE_FILE
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes
+from strongroom.services.file import nodes, paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.nodes import NodeView
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.paths import OnPath, PathChanged
 from strongroom.services.file.readers import FileReaders
 from strongroom.store.core import extents
 from strongroom.store.core.extents import MapPlace
@@ -135,25 +135,30 @@ async def _enter_and_read(
 
     The reader registers before the attributes are read, and their version is its position. In a
     snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
-    still exists. A first read finds the file to register for.
+    still exists. Nobody has a file of a snapshot open for writing, so it needs no entry.
     """
-    readers = services.held.of(FileReaders).maps
+    readers, is_present = services.held.of(FileReaders).maps, call.target.snapshot is None
     while True:
-        first = await nodes.view(services, call, is_directory=False)
-        partition, facts = first.where.partition, facts_of(first.record)
+        where = await paths.find(services, call, is_directory=False)
         with ExitStack() as attempt:
-            # Enter before the second read: a client sends its cached writes while this waits.
-            # A snapshot needs no entry: nobody has one open for writing.
-            if call.target.snapshot is None:
-                attempt.enter_context(
-                    await enter(services, partition, operation, facts, byte_range=byte_range)
-                )
-            reading = readers.begin(partition)
-            attempt.callback(reading.end)
-            attempt.callback(services.store.gateways.begin_reading().end)
-            await reading.wait_for_mutations()
-            view = await nodes.view(services, call, is_directory=False)
-            if view.where.id != first.where.id or facts_of(view.record) != facts:
+            try:
+                facts = None
+                if is_present:
+                    facts = facts_of((await nodes.look(services, call, where)).record)
+                    # Enter before the second look: a client sends its cached writes meanwhile.
+                    attempt.enter_context(
+                        await enter(
+                            services, where.partition, operation, facts, byte_range=byte_range
+                        )
+                    )
+                reading = readers.begin(where.partition)
+                attempt.callback(reading.end)
+                attempt.callback(services.store.gateways.begin_reading().end)
+                await reading.wait_for_mutations()
+                view = await nodes.look(services, call, where)
+            except PathChanged:
+                continue
+            if facts is not None and facts_of(view.record) != facts:
                 continue
             reading.set_position(view.version)
             stack.push(attempt.pop_all())

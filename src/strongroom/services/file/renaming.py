@@ -249,7 +249,6 @@ async def _attempt(
     facts = None if replaced is None else facts_of(replaced)
     seen = ResolvedRename(source, target, facts_of(record), facts)
     given, held = call.input, services.held.of(Opens)
-    _, stored = await paths.walk(services, target.generation, target.components)
     if facts is not None:
         held.check_not_pending(target.partition)
     held.check_not_pending(keys.file(target.generation, target.parent))
@@ -284,7 +283,7 @@ async def _attempt(
             permission=given.smb.permission.read(reads, source.generation),
         )
         result = await services.commit(decision)
-        new = (*stored[:-1], target.name)
+        new = (*target.stored[:-1], target.name)
         held.moved(source.partition, target.parent, new)
         is_directory, replaces = record.is_directory, seen.replaced is not None
         changes = renamed(source.components, new, is_directory=is_directory, replaces=replaces)

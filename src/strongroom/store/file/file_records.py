@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from strongroom.engines.links import Links
 from strongroom.semantics.core.copies import Copy
 from strongroom.store.core.records import Codec
 from strongroom.values import ContentProperties, Lease, Metadata
@@ -94,6 +95,9 @@ class PermissionRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 NAME: Final = Codec(NameRecord)
+NAME_LINKS: Final = Links(hidden=False, head=b"\x01\x93\xcf", id_bytes=8, tail=b"\xc3")
+"""How the record of a directory leads to the keys of the names in it. `NAME` writes its version, an
+array of three, the id, the name, and `is_directory`. An id is a stamp, so it takes eight bytes."""
 NODE: Final = Codec(NodeRecord)
 FILE: Final = Codec(FileRecord)
 USAGE: Final = Codec(UsageRecord)

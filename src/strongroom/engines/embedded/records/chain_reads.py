@@ -1,10 +1,8 @@
 """Chains of records, from the cache as far as possible, and from SQLite.
 
 Lives here: which record comes from where, so that all are from one snapshot. Must not live here:
-SQL (sqlite.py), what may be cached (record_cache.py), the chain itself (engines/chains.py).
-
-Cached records agree with a snapshot of SQLite that is taken in the same turn of the loop. The
-records that a commit in progress writes are not cached. All others are the same before and after.
+SQL (sqlite.py), what is cached and why it agrees with SQLite (record_cache.py), the loop over a
+chain (engines/chains.py).
 """
 
 from __future__ import annotations

@@ -7,6 +7,10 @@ Hits always belong to one committed snapshot, by this rule. The records that a c
 removed before the commit becomes visible, and are not cached again until it is over. So a commit in
 progress changes no cached record, and all cached records together are one snapshot.
 
+For the same reason, cached records agree with a snapshot of SQLite that is taken in the same turn
+of the loop. What the commit writes is not cached. All other records are the same before and after
+it.
+
 A record that is read for the first time is not cached (recent_keys.py): it may be one of a million.
 
 The cache has two halves. When the younger is full, the older is dropped, and the younger takes its
@@ -81,6 +85,14 @@ class RecordCache:
             found.append(record)
         return found
 
+    def split(self, refs: Sequence[Ref]) -> tuple[list[Record | Uncached | None], list[Ref]]:
+        """Return what is cached of several records, in their order, and the addresses of all
+        others. See `completed`."""
+        if len(refs) == 1:
+            return [UNKNOWN], list(refs)
+        known = list(map(self.get_one, refs))
+        return known, [ref for ref, one in zip(refs, known, strict=True) if one is UNKNOWN]
+
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
         """Cache records that were just read, in one snapshot, unless this was the first read."""
         if not self._read_once.check_and_add(refs[-1]):
@@ -132,6 +144,14 @@ class RecordCache:
         if self._left_bytes < 0:
             self._older, self._younger = self._younger, {}
             self._left_bytes = self._half_bytes
+
+
+def completed(
+    known: Sequence[Record | Uncached | None], read: Sequence[Record | None]
+) -> list[Record | None]:
+    """Return several records in their order: those that were cached, and those that were read."""
+    rest = iter(read)
+    return [next(rest) if one is UNKNOWN else one for one in known]
 
 
 def _size_bytes(ref: Ref, record: Record | None) -> int:

@@ -156,7 +156,7 @@ async def _find(services: Services, source: LocalSource) -> Where:
     await require_share(services, source.generation)
     try:
         path = paths.components(source.blob, trailing_dots=source.trailing_dots)
-        where, _ = await paths.walk(services, source.generation, path, source.snapshot)
+        where = await paths.walk(services, source.generation, path, source.snapshot)
     except StorageError as refusal:
         raise source_missing(refusal.row) from None
     if where.entry is None or where.is_directory:

@@ -161,13 +161,13 @@ class _Opening:
         access = self._access
         if access.snapshot is not None:
             return await self._open_in_snapshot(access.snapshot)
-        where, stored = await paths.walk(self._services, access.generation, self._asked.path)
+        where = await paths.walk(self._services, access.generation, self._asked.path)
         if where.is_root or where.entry is not None:
-            return await self._open(where, stored)
+            return await self._open(where)
         if self._asked.disposition in (Disposition.OPEN, Disposition.OVERWRITE):
             deciding.share_in(access, await deciding.stored_share(self._services, access))
             raise StorageError(errors.RESOURCE_NOT_FOUND)
-        return await self._create(where, stored)
+        return await self._create(where)
 
     def _place(self, where: Where) -> NodePlace:
         return NodePlace(self._access, where.id)
@@ -180,14 +180,14 @@ class _Opening:
             await self._wait.until(barrier)
             raise PathChanged
 
-    async def _open(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
+    async def _open(self, where: Where) -> OpenedHandle:
         """Open a file or directory that exists."""
         seen = await self._read(where)
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
         await self._wait_for_barriers(barriers_of(where))
         mask = self._refuse(where, seen.record)
         facts = facts_of(seen.record, is_root=where.is_root)
-        handle = self._handle(where, stored, mask, seen.record)
+        handle = self._handle(where, mask, seen.record)
         admitted = await self._admit(handle, self._asked.disposition, facts)
         with self._entered(handle, facts):
             again = await self._read(where, is_confirmed=True)
@@ -214,9 +214,7 @@ class _Opening:
     async def _open_in_snapshot(self, snapshot: int) -> OpenedHandle:
         """Open a file of a snapshot. It never changes, so it is read only once."""
         asked = self._asked
-        where, stored = await paths.walk(
-            self._services, self._access.generation, asked.path, snapshot
-        )
+        where = await paths.walk(self._services, self._access.generation, asked.path, snapshot)
         is_there = where.is_root or where.entry is not None
         wanted.check_changes_nothing(asked, is_there=is_there)
         if not is_there:
@@ -229,7 +227,7 @@ class _Opening:
             is_root=where.is_root,
             is_read_only=bool(seen.record.attributes & Attribute.READ_ONLY),
         )
-        handle = self._handle(where, stored, mask, seen.record)
+        handle = self._handle(where, mask, seen.record)
         admitted = await self._admit(handle, Disposition.OPEN, facts)
         return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
 
@@ -287,9 +285,7 @@ class _Opening:
         lease_key = self._asked.cache.lease_key
         return None if lease_key is None else (self._owner.client_guid, lease_key)
 
-    def _handle(
-        self, where: Where, stored: tuple[str, ...], mask: int, record: FileRecord
-    ) -> Handle:
+    def _handle(self, where: Where, mask: int, record: FileRecord) -> Handle:
         asked = self._asked
         return Handle(
             self._id,
@@ -297,7 +293,7 @@ class _Opening:
             self._access,
             where.id,
             where.parent,
-            stored,
+            where.stored,
             is_directory=record.is_directory,
             mask=mask,
             share=asked.share,
@@ -369,7 +365,7 @@ class _Opening:
         services.held.of(Watches).report(self._access.generation, change)
         return found
 
-    async def _create(self, where: Where, stored: tuple[str, ...]) -> OpenedHandle:
+    async def _create(self, where: Where) -> OpenedHandle:
         """Create a file or directory under a free name, and open it before anybody else can."""
         await self._wait_for_barriers(barriers_of(where))
         parent = keys.file(where.generation, where.parent)
@@ -380,7 +376,7 @@ class _Opening:
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
             mask = wanted.mask(self._asked, accesses.EVERYTHING)
-            handle = self._handle(made, stored, mask, record)
+            handle = self._handle(made, mask, record)
             # The creator of a read-only file may write to it by this handle (smb.md 2.4).
             facts = replace(facts_of(record), is_read_only=False)
             while self._held.table(handle.partition).entries:

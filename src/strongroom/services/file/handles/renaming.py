@@ -114,12 +114,12 @@ async def _attempt(
     services: Services, handle: Handle, wanted: RequestedRename, wait: RequestWait
 ) -> None:
     held, generation = services.held.of(Opens), handle.access.generation
-    target, stored = await paths.walk(services, generation, wanted.path)
+    target = await paths.walk(services, generation, wanted.path)
     held.check_not_pending(keys.file(generation, target.parent))
     await deciding.break_caches(services, handle, Cause.NAME_CHANGE, wait)
     if handle.is_directory:
         await break_handle_caches_below(services, generation, handle.path, wait.until)
-    source, _ = await paths.walk(services, generation, handle.path)
+    source = await paths.walk(services, generation, handle.path)
     if source.id != handle.node_id and not handle.is_root:
         raise PathChanged
     seen, replaced = await _read_both(services, handle, source, target)
@@ -146,7 +146,7 @@ async def _attempt(
             await deciding.finish_commit(services.commit(decision))
         except Full as full:
             raise StorageError(file_errors.DISK_FULL, str(full)) from None
-        old, new = handle.path, (*stored[:-1], target.name)
+        old, new = handle.path, (*target.stored[:-1], target.name)
         held.moved(handle.partition, target.parent, new)
         changes = renamed(
             old, new, is_directory=handle.is_directory, replaces=seen.replaced is not None

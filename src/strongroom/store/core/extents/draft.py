@@ -16,7 +16,7 @@ from collections.abc import AsyncIterable, AsyncIterator, Iterable, Sequence
 from types import TracebackType
 from typing import Final
 
-from strongroom.engines.base import ContentMissing, Contents, Record, StorageEngine
+from strongroom.engines.base import ContentMissing, Contents, Record, Ref, StorageEngine
 from strongroom.store.core.extents import change
 from strongroom.store.core.extents import leaf as leaves
 from strongroom.store.core.extents.change import Mutation, Part
@@ -87,24 +87,35 @@ class Draft:
         """Make this a draft for another map."""
         self._place = place
 
-    async def prepare(self, snapshot: int = 0) -> Mutation:
+    @property
+    def edges(self) -> tuple[Ref, ...]:
+        """The records that `prepare` reads: those of leaves that change in part."""
+        edges = [self._place.leaf(span.leaf) for span in self._spans if not span.is_whole]
+        return (self._place.clears(), *edges) if edges else ()
+
+    async def prepare(
+        self, snapshot: int = 0, found: Sequence[Record | None] | None = None
+    ) -> Mutation:
         """Store the remaining bytes and return the mutation to decide on. After Outdated, call it
         again.
 
         Arguments:
             snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
+            found: the records of `edges`, if the caller has read them with others.
 
         Raises: the engine's errors; DamagedRecord, ContentMissing, DataDamaged when a leaf that
         must be rewritten cannot be read.
         """
         edges = [span for span in self._spans if not span.is_whole]
-        refs = [self._place.clears(), *(self._place.leaf(span.leaf) for span in edges)]
-        found = await self._store.read(refs) if edges else []
+        refs = self.edges
+        if found is None:
+            found = await self._store.read(refs) if refs else ()
         while edges:
             self._discard()
+            pending, *changing = found
             try:
-                for span, record in zip(edges, found[1:], strict=True):
-                    await self._make(span, record, found[0], snapshot)
+                for span, record in zip(edges, changing, strict=True):
+                    await self._make(span, record, pending, snapshot)
                 break
             except ContentMissing:
                 looked, found = found, await self._store.read(refs)
