@@ -130,12 +130,14 @@ async def a_chain_is_read_from_one_snapshot(subject: Subject) -> None:
 
     await put(store, *chain(0))
     moving = asyncio.create_task(move())
-    while not moving.done():
-        found = await _follow(store, names)
-        assert len(found) == len(names), "a chain is cut although each commit has a whole one"
-        assert len({record and record.version for _, record in found}) == 1, "two commits"
-        await asyncio.sleep(0)
-    await moving
+    try:
+        while not moving.done():
+            found = await _follow(store, names)
+            assert len(found) == len(names), "a chain is cut although each commit has a whole one"
+            assert len({record and record.version for _, record in found}) == 1, "two commits"
+            await asyncio.sleep(0)
+    finally:
+        await moving
 
 
 async def the_keys_of_a_chain_have_a_limit(subject: Subject) -> None:

@@ -88,8 +88,6 @@ class RecordCache:
     def split(self, refs: Sequence[Ref]) -> tuple[list[Record | Uncached | None], list[Ref]]:
         """Return what is cached of several records, in their order, and the addresses of all
         others. See `completed`."""
-        if len(refs) == 1:
-            return [UNKNOWN], list(refs)
         known = list(map(self.get_one, refs))
         return known, [ref for ref, one in zip(refs, known, strict=True) if one is UNKNOWN]
 
