@@ -7,10 +7,12 @@ not live here: who waits and holds (participants.py). Names and values are the s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
 from email.utils import formatdate
 from typing import Any, Final
 
 from azure.data.tables import EdmType, EntityProperty, TableServiceClient, UpdateMode
+from azure.storage.blob import BlobSasPermissions, generate_blob_sas
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.testing.server import Server
@@ -156,3 +158,16 @@ def _refused(client: Client) -> None:
     signed = authorization("SharedKey", ACCOUNT, DEVELOPMENT_ACCOUNT_KEY, "GET", target, pairs)
     fields = {**dict(pairs), "Authorization": signed}
     client.get(f"/{CONTAINER}/{REFUSED}?snapshot=2026-01-31", fields, auth=None)
+
+
+def link_to_blob(server: Server) -> str:
+    """Return a URL that permits to read the blob for a day."""
+    token = generate_blob_sas(
+        ACCOUNT,
+        CONTAINER,
+        BLOB,
+        account_key=DEVELOPMENT_ACCOUNT_KEY,
+        permission=BlobSasPermissions(read=True),
+        expiry=datetime.now(UTC) + timedelta(days=1),
+    )
+    return f"{server.url}/{ACCOUNT}/{CONTAINER}/{BLOB}?{token}"

@@ -89,8 +89,11 @@ def _files(console: Console, server: Server) -> None:
 
 def _access(console: Console, server: Server) -> None:
     console.link("Access").click()
-    console.heading("Access").wait_for()
-    console.page.wait_for_load_state("networkidle")
+    page = console.page
+    page.get_by_label("SAS", exact=True).fill(contents.link_to_blob(server))
+    page.get_by_role("button", name="Explain", exact=True).click()
+    page.get_by_text("signature right").wait_for()
+    page.get_by_label("SAS", exact=True).evaluate("field => field.scrollIntoView()")
 
 
 PICTURES: Final = (
