@@ -58,7 +58,7 @@ RESOURCES: Final = {
 PROTOCOLS: Final = ("", "https", "https,http", "http,https")
 _VERSION: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
-_DEPTH: Final = re.compile(r"[0-9]{1,3}")
+DEPTH: Final = re.compile(r"[0-9]{1,3}")
 
 
 class Sas(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
@@ -276,7 +276,7 @@ def _check_resource_sas(sas: Sas, service: Service) -> None:
         raise _malformed("sr", sas.sr, f"it must be one of {', '.join(filter(None, known))}")
     if sas.sv < since:
         raise _malformed("sr", sas.sr, f"it exists from sv={since}")
-    if sas.sr == "d" and not _DEPTH.fullmatch(sas.sdd):
+    if sas.sr == "d" and not DEPTH.fullmatch(sas.sdd):
         raise _malformed("sdd", sas.sdd, "sr=d needs the directory's depth")
     _check_letters("sp", sas.sp, PERMISSION_LETTERS[service])
     if service is Service.BLOB:

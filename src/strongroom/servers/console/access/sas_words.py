@@ -11,7 +11,7 @@ from typing import Final
 
 from strongroom.auth.claims import SasKind
 from strongroom.auth.request import Service, Target
-from strongroom.auth.sas import Sas
+from strongroom.auth.sas import DEPTH, Sas
 
 MEANINGS: Final = {
     "sv": "The service version whose rules it follows.",
@@ -182,7 +182,7 @@ def _of_paths(sas: Sas, target: Target) -> str:
     if sas.sr == "s":
         return f"The share {container}, and all files in it."
     if sas.sr == "d":
-        depth = int(sas.sdd) if sas.sdd.isascii() and sas.sdd.isdigit() else 0
+        depth = int(sas.sdd) if DEPTH.fullmatch(sas.sdd) else 0
         directory = "/".join(path.split("/")[:depth])
         return f"The directory {directory} of the container {container}, and all below it."
     kinds = {"bs": "One snapshot of the blob", "bv": "One version of the blob", "f": "The file"}

@@ -2,7 +2,8 @@
 
 Lives here: finding the table of opens of a path. Must not live here: the table (admission.py), its
 document (servers/console). List Handles (listing.py) is what REST shows of the same table. Looking
-is no operation on the file: it enters no table, breaks no cache, and waits for nobody.
+is no operation on the file: it enters no table, breaks no cache, and waits for no open. It takes
+the share for this gateway, as each request to files of the share does.
 """
 
 from __future__ import annotations
