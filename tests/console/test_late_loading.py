@@ -51,9 +51,11 @@ class View:
         self.part = self
         self.failures, self.waits = failures, waits
         self.opened = self.closed = 0
+        self.is_asked = asyncio.Event()
 
     async def open(self) -> OpenView:
         self.opened += 1
+        self.is_asked.set()
         if self.waits:
             await asyncio.Event().wait()
         if self.opened <= self.failures:
@@ -100,8 +102,7 @@ def test_who_waits_for_the_opening_is_told_that_the_server_stops() -> None:
         view = View(waits=True)
         part = LatePart(view.open)
         waiting = asyncio.create_task(part.answer(ASKED))
-        while not view.opened:
-            await asyncio.sleep(0)
+        await view.is_asked.wait()
         part.close()
         with pytest.raises(ApiRefusal) as refused:
             await waiting

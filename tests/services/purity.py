@@ -12,6 +12,7 @@ from typing import Any
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Partition, Record, Ref
+from strongroom.services.core.decisions import Decision, ReadAll, ReadOne
 from strongroom.values import Purpose
 
 # The decisions in progress. Tests run one event loop, and decisions do not await.
@@ -59,6 +60,7 @@ def twice(
     ) -> Any:
         def decided(found: Sequence[Record | None], stamp: int) -> Commit[Any]:
             ran(decide)
+            check_handles(decide)
             first = _outcome(decide, found, stamp)
             second = _outcome(decide, found, stamp)
             if _shown(first) != _shown(second):
@@ -70,6 +72,27 @@ def twice(
         return update(store, partition, reads, decided, purpose)
 
     return watched
+
+
+def check_handles(decide: Decide[Any]) -> None:
+    """Check that each read which a decision keeps is one of its own reads, at its position.
+
+    Raises: Impure.
+    """
+    decision = getattr(decide, "__self__", None)
+    if not isinstance(decision, Decision):
+        return
+    for name in decision.__struct_fields__:
+        kept = getattr(decision, name)
+        if isinstance(kept, ReadOne):
+            own = decision.reads[kept.index] == kept.ref
+        elif isinstance(kept, ReadAll):
+            end = kept.first + len(kept.refs)
+            own = tuple(decision.reads[kept.first : end]) == kept.refs
+        else:
+            continue
+        if not own:
+            raise Impure(f"{name} is a read of something else: {decision}")
 
 
 def _outcome(

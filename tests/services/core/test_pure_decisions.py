@@ -9,7 +9,7 @@ import pytest
 from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Commit, Key, Partition, Step, Write
+from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
@@ -20,7 +20,7 @@ from strongroom.service_properties import ServiceProperties
 from strongroom.services.blob import blobs
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
-from strongroom.services.core.decisions import Decision
+from strongroom.services.core.decisions import UNDECODED, Decision, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.permissions import CreatePermission
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
@@ -29,6 +29,7 @@ from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.services.reset import reset
 from strongroom.services.table import tables
 from strongroom.services.table.tables import SetTableAcl
+from strongroom.values import Purpose
 from tests.services import (
     blob_calls,
     container_calls,
@@ -43,7 +44,13 @@ from tests.services.containers import test_deleted_containers, test_immutability
 from tests.services.core import test_reset
 from tests.services.file import test_deleted_shares, test_file_renames, test_share_snapshots
 from tests.services.handles import test_handle_names
-from tests.services.purity import Impure, WatchedClock, outside_of_decisions, twice
+from tests.services.purity import (
+    Impure,
+    WatchedClock,
+    check_handles,
+    outside_of_decisions,
+    twice,
+)
 from tests.services.sweeps import drop_container
 from tests.services.table import test_entities
 
@@ -232,3 +239,18 @@ def test_a_request_is_judged_by_what_was_true_before_its_decision() -> None:
         assert place is not None and judged
 
     run(test)
+
+
+class Misled(Decision[None], frozen=True):
+    named: ReadOne[bytes]
+
+
+def test_a_read_of_other_reads_is_noticed() -> None:
+    ours, others = Reads(), Reads()
+    first, second = (Ref(PARTITION, Key(False, name)) for name in (b"a", b"b"))
+    ours.add(first, UNDECODED)
+    stray = others.add(second, UNDECODED)
+    with pytest.raises(Impure, match="named"):
+        check_handles(Misled(PARTITION, ours.refs, Purpose.GROWTH, stray).run)
+    own = ours.add(second, UNDECODED)
+    check_handles(Misled(PARTITION, ours.refs, Purpose.GROWTH, own).run)

@@ -162,8 +162,8 @@ class Decision(msgspec.Struct, Generic[T], frozen=True):
 
     Arguments:
         partition: the partition that it changes, and whose records guard the commit.
-        reads: the records that it is given, as `Reads.refs` has them; those of other partitions
-            are inputs.
+        reads: the records that it is given: `Reads.refs` itself, which may still grow until the
+            decision is submitted. Those of other partitions are inputs.
         purpose: what it may use on a full disk.
     """
 
