@@ -13,7 +13,7 @@ import { fileProperties, type NodeProperties } from "../../protocol/files/nodes"
 import { type PathPlace, pathText } from "../../protocol/files/place";
 import { askApi } from "../../protocol/requests";
 import { repeat } from "../../state/live";
-import { accountQuery, currentSession } from "../../state/session";
+import { currentSession } from "../../state/session";
 
 const LIVE_MS = 1500;
 
@@ -66,7 +66,8 @@ export function useWatchedFile(place: PathPlace): WatchedFile {
   return { properties, opens, handles, error, read };
 }
 
-function askOpens(place: PathPlace, signal?: AbortSignal): Promise<ShownFileOpens> {
-  const query = { share: place.share, path: pathText(place.path), ...accountQuery() };
-  return askApi<ShownFileOpens>(currentSession().credential, "files/opens", query, signal);
+/** Ask for the opens of a file of its own account, which need not be the sign-in's. */
+export function askOpens(place: PathPlace, signal?: AbortSignal): Promise<ShownFileOpens> {
+  const query = { account: place.account, share: place.share, path: pathText(place.path) };
+  return askApi<ShownFileOpens>(place.credential, "files/opens", query, signal);
 }
