@@ -225,7 +225,7 @@ export const texts = {
     live: "Live",
     paused: "Paused",
     count: (count: string, newest: string) => `${count} shown of ${newest} since the server's start`,
-    lost: (count: string) => `${count} requests passed by that are not shown.`,
+    lost: "Some requests passed by that are not shown.",
     emptyTitle: "No request yet.",
     empty: "Requests of clients appear here as they come. The overview has a connection string and examples to begin with.",
     emptyPausedTitle: "Paused before any request was read.",

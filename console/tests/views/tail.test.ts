@@ -41,7 +41,7 @@ test("a tail that falls behind goes on with the newest, and says what passed", a
   stop();
   expect(asked.map((url) => url.searchParams.get("after"))).toEqual(["0", "500", "0", "0", "4600"]);
   expect(asked.map((url) => url.searchParams.get("wait_s"))).toEqual(["0", "20", "0", "0", "20"]);
-  expect(tail.lost.value).toBe(3000);
+  expect(tail.hasLost.value).toBe(true);
   expect(tail.rows.value.map((one) => one.number)).toEqual([...rows(1, 1000), ...rows(4001, 4600)].map((one) => one.number));
 });
 
@@ -56,4 +56,19 @@ test("a server whose numbers begin anew is followed", async () => {
   stop();
   expect(tail.rows.value.map((one) => one.number)).toEqual([69, 70, 1, 2]);
   expect(asked.at(-1)?.searchParams.get("after")).toBe("2");
+});
+
+test("numbers that the filter leaves out did not pass by", async () => {
+  const everyTenth = (from: number, count: number): { number: number }[] => Array.from({ length: count }, (_, at) => ({ number: from + at * 10 }));
+  answers = [
+    { newest: 10, oldest_kept: 1, requests: everyTenth(10, 1) },
+    { newest: 5010, oldest_kept: 1, requests: everyTenth(20, 500) },
+    { newest: 9010, oldest_kept: 1, requests: [{ number: 9000 }] },
+  ];
+  const tail = tailOf("alice");
+  const stop = tail.run();
+  await vi.advanceTimersByTimeAsync(3 * PAUSE_MS);
+  stop();
+  expect(tail.rows.value).toHaveLength(502);
+  expect(tail.hasLost.value).toBe(false);
 });

@@ -45,7 +45,7 @@ export function Requests(): JSX.Element {
       <div class="toolbar">
         <Field label={words.filter} type="search" value={typed.value} hint={words.filterHint} onInput={(value) => { typed.value = value; }} code />
         <Button onClick={() => { isPaused.value = !isPaused.value; }}>{isPaused.value ? words.resume : words.pause}</Button>
-        <State isPaused={isPaused.value} shown={rows.length} newest={tail.newest.value} lost={tail.lost.value} />
+        <State isPaused={isPaused.value} shown={rows.length} newest={tail.newest.value} hasLost={tail.hasLost.value} />
       </div>
       <Problem error={tail.error.value} />
       <div class={number ? "beside" : "beside closed"}>
@@ -97,13 +97,13 @@ function Nothing({ isUnread, hasFilter }: { readonly isUnread: boolean; readonly
   return <Empty title={words.emptyTitle}>{words.empty}</Empty>;
 }
 
-function State({ isPaused, shown, newest, lost }: { readonly isPaused: boolean; readonly shown: number; readonly newest: number; readonly lost: number }): JSX.Element {
+function State({ isPaused, shown, newest, hasLost }: { readonly isPaused: boolean; readonly shown: number; readonly newest: number; readonly hasLost: boolean }): JSX.Element {
   return (
     <p class="muted state">
       <span class={isPaused ? "dot" : "dot live"} />
       <span role="status">{isPaused ? words.paused : words.live}</span>
       <span>{words.count(countText(shown), countText(newest))}</span>
-      {lost > 0 && <span>{words.lost(countText(lost))}</span>}
+      {hasLost && <span>{words.lost}</span>}
     </p>
   );
 }

@@ -12,8 +12,8 @@ export interface Tail {
   /** How many rows came since the start; unlike the rows' count it never falls. */
   readonly added: ReadonlySignal<number>;
   readonly newest: ReadonlySignal<number>;
-  /** Requests that passed between two answers and are no longer kept. */
-  readonly lost: ReadonlySignal<number>;
+  /** Whether requests passed between two answers that were not read. How many of them matched is not known. */
+  readonly hasLost: ReadonlySignal<boolean>;
   readonly error: ReadonlySignal<unknown>;
   /** Whether an answer has come. */
   readonly isRead: ReadonlySignal<boolean>;
@@ -31,7 +31,7 @@ export function tailOf(filter: string): Tail {
   const rows = signal<readonly RequestRow[]>([]);
   const added = signal(0);
   const newest = signal(0);
-  const lost = signal(0);
+  const hasLost = signal(false);
   const error = signal<unknown>(null);
   const isRead = signal(false);
   // After a full answer there may be much more: the next one begins with the newest.
@@ -42,8 +42,9 @@ export function tailOf(filter: string): Tail {
     const query = { after: isBehind ? 0 : seen, wait_s: isWaiting ? WAIT_S : 0, limit: LIMIT, filter: filter || undefined, ...accountQuery() };
     const answer = await askApi<RequestsPage>(currentSession().credential, "requests", query, end);
     const fresh = answer.requests.filter((one) => one.number > seen || answer.newest < seen);
-    const first = isBehind ? (fresh[0]?.number ?? 0) : answer.oldest_kept;
-    if (isRead.value) lost.value += Math.max(0, first - seen - 1);
+    // The newest ones, and fewer than were asked for or some that were seen: there are no others.
+    const first = isBehind && fresh.length === LIMIT ? (fresh[0]?.number ?? 0) : answer.oldest_kept;
+    if (isRead.value && first > seen + 1) hasLost.value = true;
     if (fresh.length) {
       rows.value = [...rows.value, ...fresh].slice(-KEPT_ROWS);
       added.value += fresh.length;
@@ -53,5 +54,5 @@ export function tailOf(filter: string): Tail {
     error.value = null;
     isRead.value = true;
   };
-  return { rows, added, newest, lost, error, isRead, run: () => repeat(ask, PAUSE_MS, (problem) => { error.value = problem; }) };
+  return { rows, added, newest, hasLost, error, isRead, run: () => repeat(ask, PAUSE_MS, (problem) => { error.value = problem; }) };
 }
