@@ -9,6 +9,7 @@ import { ViewHead } from "./components/parts";
 import { watchIdle } from "./state/idle";
 import { address, navigate } from "./state/router";
 import { server, session, signOut } from "./state/session";
+import { isUploading } from "./state/uploads";
 import { texts } from "./texts";
 import { VIEWS, viewNamed } from "./views";
 import { SignIn } from "./views/signin/signin";
@@ -18,7 +19,7 @@ export function App(): JSX.Element {
   const isSignedIn = session.value !== null;
   useEffect(() => {
     if (!isSignedIn || !idleMinutes) return undefined;
-    return watchIdle(idleMinutes, () => { signOut("idle"); });
+    return watchIdle(idleMinutes, () => { signOut("idle"); }, Date.now, isUploading);
   }, [isSignedIn, idleMinutes]);
   return <Frame>{isSignedIn ? <CurrentView /> : <SignIn />}</Frame>;
 }

@@ -31,3 +31,15 @@ test("a click after a sleep of the computer comes too late", () => {
   dispatchEvent(new Event("pointerdown"));
   expect(expire).toHaveBeenCalledTimes(1);
 });
+
+test("while something is busy the time does not run, and begins anew at its end", () => {
+  const expire = vi.fn();
+  let isBusy = true;
+  watchIdle(30, expire, Date.now, () => isBusy);
+  vi.advanceTimersByTime(300 * 60_000);
+  isBusy = false;
+  vi.advanceTimersByTime(29 * 60_000);
+  expect(expire).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(2 * 60_000);
+  expect(expire).toHaveBeenCalledTimes(1);
+});

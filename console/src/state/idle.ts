@@ -6,14 +6,17 @@ const CHECK_EVERY_MS = 5_000;
 /**
  * Call `expire` once, when there was no act for `minutes`. Return what stops the watch.
  *
+ * While something is `busy` the time begins anew, so that a long upload is not ended.
+ *
  * The clock is compared, not a timer's length: a computer that slept signs out when it wakes.
  */
-export function watchIdle(minutes: number, expire: () => void, now: () => number = Date.now): () => void {
+export function watchIdle(minutes: number, expire: () => void, now: () => number = Date.now, busy: () => boolean = () => false): () => void {
   let last = now();
   const act = (): void => {
     if (!check()) last = now();
   };
   const check = (): boolean => {
+    if (busy()) last = now();
     if (now() - last < minutes * 60_000) return false;
     stop();
     expire();

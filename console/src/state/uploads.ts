@@ -49,7 +49,7 @@ export function startUploads(place: string, chosen: readonly ToUpload[], done: (
   addEventListener("beforeunload", askBeforeLeaving);
   let lastMs = 0;
   const seldom = (): void => {
-    if (uploads.value.some(isUnderWay) && Date.now() - lastMs < DONE_EVERY_MS) return;
+    if (isUploading() && Date.now() - lastMs < DONE_EVERY_MS) return;
     lastMs = Date.now();
     done();
   };
@@ -68,9 +68,14 @@ export function isUnderWay({ state }: Upload): boolean {
   return state === "waiting" || state === "running" || state === "committing";
 }
 
+/** Whether any upload is under way. */
+export function isUploading(): boolean {
+  return uploads.value.some(isUnderWay);
+}
+
 // Asks before the window is closed while something is being uploaded.
 function askBeforeLeaving(event: BeforeUnloadEvent): void {
-  if (uploads.value.some(isUnderWay)) event.preventDefault();
+  if (isUploading()) event.preventDefault();
 }
 
 atSignOut(() => {
