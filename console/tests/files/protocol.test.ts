@@ -156,6 +156,12 @@ function serve(status: (sent: Sent) => number | Promise<number>): Sent[] {
 
 afterEach(() => { vi.unstubAllGlobals(); });
 
+/** Let pauses between attempts take no time. */
+function withoutPauses(): void {
+  const later = setTimeout;
+  vi.stubGlobal("setTimeout", (act: () => void) => later(act, 0));
+}
+
 function isRename({ url }: Sent): boolean {
   return url.searchParams.get("comp") === "rename";
 }
@@ -235,12 +241,48 @@ describe("uploads", () => {
   });
 
   it("are done if only the answer to the rename was lost", async () => {
-    serve((one) => (isRename(one) ? 0 : one.method === "DELETE" ? 404 : 201));
+    const sent = serve((one) => (isRename(one) ? 0 : one.method === "HEAD" ? 404 : 201));
     await expect(uploadFile(target, file, watch())).resolves.toBeUndefined();
+    expect(sent.some((one) => one.method === "DELETE")).toBe(false);
   });
 
   it("are not done if the temporary file never came to be", async () => {
+    withoutPauses();
     serve((one) => (isCreation(one) ? 0 : 404));
+    await expect(uploadFile(target, file, watch())).rejects.toMatchObject({ code: "NoAnswer" });
+  });
+
+  it("outlast a server that refuses each step once for a moment", async () => {
+    withoutPauses();
+    const refused = new Set<string>();
+    const sent = serve((one) => {
+      const step = `${one.method} ${one.url.searchParams.get("comp") ?? ""}`;
+      if (refused.has(step)) return 201;
+      refused.add(step);
+      return 503;
+    });
+    await uploadFile(target, file, watch());
+    expect(sent.map((one) => one.url.searchParams.get("comp"))).toEqual([null, null, "range", "range", "rename", "rename"]);
+  });
+
+  it("delete the temporary file at a later attempt", async () => {
+    withoutPauses();
+    let deletions = 0;
+    serve((one) => {
+      if (one.method === "DELETE") return (deletions += 1) > 1 ? 202 : 503;
+      return one.url.searchParams.get("comp") === "range" ? 400 : 201;
+    });
+    await expect(uploadFile(target, file, watch())).rejects.toMatchObject({ status: 400 });
+    expect(deletions).toBe(2);
+  });
+
+  it("are not done if the rename and the answer to the deletion were lost", async () => {
+    withoutPauses();
+    let deletions = 0;
+    serve((one) => {
+      if (one.method === "DELETE") return (deletions += 1) > 1 ? 404 : 0;
+      return isRename(one) ? 0 : 201;
+    });
     await expect(uploadFile(target, file, watch())).rejects.toMatchObject({ code: "NoAnswer" });
   });
 

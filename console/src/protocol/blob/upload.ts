@@ -12,7 +12,7 @@ const MIB = 1024 * 1024;
 const BLOCK_BYTES = 4 * MIB;
 const BLOCKS_MAX = 50_000;
 export const BLOCKS_IN_MEMORY = 4;
-const TRIES = 4;
+export const TRIES = 4;
 
 /** Shared by all uploads of the page, those of files too. */
 export const slots = new Slots(BLOCKS_IN_MEMORY);

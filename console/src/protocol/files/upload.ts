@@ -2,7 +2,7 @@
 // temporary name in its directory, and takes its name in one step when it is whole. What has the name
 // until then stays as it was, however the upload ends.
 
-import { BLOCKS_IN_MEMORY, slots, tried } from "../blob/upload";
+import { BLOCKS_IN_MEMORY, slots, tried, TRIES } from "../blob/upload";
 import { NoAnswer, ServiceError } from "../errors";
 import { createFile, deleteFile, fileProperties, putRange, rename } from "./nodes";
 import { parentOf, type PathPlace } from "./place";
@@ -40,17 +40,41 @@ export async function uploadFile(place: PathPlace, file: File, watch: FileUpload
   let isNamed = false;
   try {
     // Without the signal: a creation that goes on after its abort would leave the file behind.
-    await createFile(temporary, file.size, file.type ? { "x-ms-content-type": file.type } : {});
+    await tried(watch.signal, () => createFile(temporary, file.size, file.type ? { "x-ms-content-type": file.type } : {}));
     await putPieces(temporary, file, watch);
     watch.signal.throwIfAborted();
     watch.commits();
     isNamed = true;
-    await rename(temporary, place, { replaces: watch.replaces, targetLeaseId: watch.leaseId, headers: kept });
+    await named(temporary, () => rename(temporary, place, { replaces: watch.replaces, targetLeaseId: watch.leaseId, headers: kept }));
   } catch (error) {
     const wasThere = await removed(temporary, error);
     // The answer to the rename was lost, and not the rename.
     if (isNamed && error instanceof NoAnswer && !wasThere) return;
     throw error;
+  }
+}
+
+/** Rename the temporary file; again if the server refuses for a moment. If an answer is lost, look what became of it. */
+async function named(temporary: PathPlace, act: () => Promise<void>): Promise<void> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      await act();
+      return;
+    } catch (error) {
+      if (error instanceof NoAnswer && await isGone(temporary)) return;
+      if (!(error instanceof ServiceError && error.status === 503) || attempt === TRIES) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** attempt));
+    }
+  }
+}
+
+/** Whether the file is known not to be there. */
+async function isGone(place: PathPlace): Promise<boolean> {
+  try {
+    await fileProperties(place);
+    return false;
+  } catch (error) {
+    return error instanceof ServiceError && error.status === 404;
   }
 }
 
@@ -73,11 +97,14 @@ async function keptHeaders(place: PathPlace, signal: AbortSignal): Promise<Recor
 
 /** Delete the temporary file of an upload that failed. Return whether it was there. Raises: LeftBehind. */
 async function removed(temporary: PathPlace, cause: unknown): Promise<boolean> {
+  let attempts = 0;
   try {
-    await deleteFile(temporary);
+    // Also after a cancellation.
+    await tried(new AbortController().signal, () => { attempts += 1; return deleteFile(temporary); });
     return true;
   } catch (error) {
-    if (error instanceof ServiceError && error.status === 404) return false;
+    // Gone at a later attempt: an earlier one deleted it, and its answer was lost.
+    if (error instanceof ServiceError && error.status === 404) return attempts > 1;
     throw new LeftBehind(temporary.path.join("/"), cause);
   }
 }
