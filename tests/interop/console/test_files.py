@@ -138,7 +138,9 @@ def test_a_file_that_is_there_is_asked_about_before_it_is_replaced(
     dialog.get_by_role("button", name="Cancel").click()
     expect(dialog).to_have_count(0)
     assert stored(served, f"/{share}/old.txt") == b"before"
-    permission = served.client.head(f"/{share}/old.txt").get("x-ms-file-permission-key")
+    before = served.client.head(f"/{share}/old.txt")
+    permission = before.get("x-ms-file-permission-key")
+    assert before.get("x-ms-meta-owner") == "vault"
     upload(console, old)
     with console.page.expect_response(lambda one: "comp=rename" in one.url):
         dialog.get_by_role("button", name="Replace", exact=True).click()
@@ -146,6 +148,7 @@ def test_a_file_that_is_there_is_asked_about_before_it_is_replaced(
     assert stored(served, f"/{share}/old.txt") == b"after"
     found = served.client.head(f"/{share}/old.txt")
     assert found.get("x-ms-file-permission-key") == permission
+    assert found.get("x-ms-meta-owner") is None
     assert "~upload" not in names_in(served, share)
 
 
