@@ -6,6 +6,9 @@ import asyncio
 import errno
 import logging
 import os
+import threading
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -223,3 +226,19 @@ def test_a_pool_has_all_of_its_threads_before_there_is_work() -> None:
         assert len(pool._threads) == 3
     finally:
         pool.shutdown()
+
+
+def test_a_start_that_is_interrupted_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    submit, submitted = ThreadPoolExecutor.submit, list[Future[Any]]()
+
+    def interrupted(self: ThreadPoolExecutor, *given: Any) -> Any:
+        if len(submitted) == 2:
+            raise KeyboardInterrupt
+        submitted.append(submit(self, *given))
+        return submitted[-1]
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        started_pool(3, "interrupted")
+    for one in submitted:
+        assert isinstance(one.exception(timeout=30), threading.BrokenBarrierError)

@@ -36,8 +36,11 @@ def started_pool(threads: int, name: str) -> ThreadPoolExecutor:
         # Each job waits for all the others, so no thread can run two of them.
         for _ in range(threads):
             pool.submit(all_run.wait)
-    except RuntimeError as error:
+    except BaseException as error:
+        # Whatever ended the start: threads that wait for the others would keep the program alive.
         all_run.abort()
         pool.shutdown(wait=False, cancel_futures=True)
-        raise MemoryError(str(error)) from error
+        if isinstance(error, RuntimeError):
+            raise MemoryError(str(error)) from error
+        raise
     return pool
