@@ -8,6 +8,8 @@ headers, so each attack can be seen to work there.
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +20,8 @@ from urllib.parse import parse_qs, urlsplit
 from strongroom.testing.ports import HOST, free_port
 
 CONTAINER = "public"
+# By RFC 6455: with it a server proves that it speaks WebSocket.
+_SOCKET_ID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 SECRET = "what the person may see"
 
 # It says where it runs, and whether it can reach the window that opened or framed it.
@@ -246,6 +250,9 @@ def attackers() -> Iterator[Attackers]:
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
+            if "Sec-WebSocket-Key" in self.headers:
+                self._open_socket(self.headers["Sec-WebSocket-Key"])
+                return
             status, headers, body = found.answer(self.path)
             self.send_response(status)
             open_to_all = {"Access-Control-Allow-Origin": "*", "Content-Length": str(len(body))}
@@ -257,6 +264,15 @@ def attackers() -> Iterator[Attackers]:
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers.get("Content-Length") or 0))
             self.do_GET()
+
+        def _open_socket(self, key: str) -> None:
+            proof = hashlib.sha1(f"{key}{_SOCKET_ID}".encode(), usedforsecurity=False).digest()
+            self.send_response(101)
+            self.send_header("Upgrade", "websocket")
+            self.send_header("Connection", "Upgrade")
+            self.send_header("Sec-WebSocket-Accept", base64.b64encode(proof).decode())
+            self.end_headers()
+            self.close_connection = True
 
         def log_message(self, format: str, *args: object) -> None:
             pass

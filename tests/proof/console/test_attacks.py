@@ -20,7 +20,6 @@ from strongroom.testing.ports import free_port
 from strongroom.testing.server import Server
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.interop.console.attack_scenes import (
-    CONTAINER,
     CRAFTED,
     DISPOSITION,
     POLICY,
@@ -181,41 +180,6 @@ def test_a_window_of_stored_data_has_no_reference_even_if_it_is_shown(
     # Without the sandbox it runs, so only the policy of openers keeps the two apart.
     assert mark["opener"] == "false"
     close_but(page)
-    context.close()
-
-
-def test_a_manifest_is_never_of_stored_data(at: Scene, served: Served) -> None:
-    context = at.context(bypass_csp=True)
-    manifest = HostileFile("app.json", "application/manifest+json", '{"name": "FILE"}')
-    served.client.put(f"/{CONTAINER}/{manifest.name}", manifest.stored_headers, b'{"name": "x"}')
-    page = at.signed_in(context)
-    for url, is_shown in ((at.address(manifest), False), (f"{at.url}/blob/x", False)):
-        page.evaluate(
-            """(href) => {
-              document.querySelector("link[rel=manifest]")?.remove();
-              const link = Object.assign(document.createElement("link"), { rel: "manifest", href });
-              document.head.append(link);
-            }""",
-            url,
-        )
-        told = context.new_cdp_session(page).send("Page.getAppManifest")
-        assert bool(told.get("data")) is is_shown
-    context.close()
-
-
-def test_speculation_shows_nothing(at: Scene) -> None:
-    context = at.context(bypass_csp=True)
-    page, control = at.signed_in(context), at.enemy_page(context)
-    rules = """(url) => {
-      const one = document.createElement("script");
-      one.type = "speculationrules";
-      const rule = { source: "list", urls: [url], eagerness: "immediate" };
-      one.textContent = JSON.stringify({ prerender: [rule] });
-      document.head.append(one);
-    }"""
-    control.evaluate(rules, at.enemy.file_url(DOCUMENTS[0]))
-    page.evaluate(rules, at.address(DOCUMENTS[0]))
-    at.must_not_run(page, "prerender")
     context.close()
 
 
