@@ -2,7 +2,7 @@
 
 import { signal } from "@preact/signals";
 
-import { Slots } from "../protocol/blob/slots";
+import { Slots } from "../protocol/slots";
 import { atSignOut } from "./session";
 
 export type UploadState = "waiting" | "running" | "committing" | "done" | "cancelled" | "failed";

@@ -4,7 +4,7 @@ import { readBlobPage } from "../../src/protocol/blob/listing";
 import { blobPath } from "../../src/protocol/blob/place";
 import { isForBlobs, missingRight, reachOf } from "../../src/protocol/blob/rights";
 import { makeSas, readDuration, sasStringToSign } from "../../src/protocol/blob/sas";
-import { Slots } from "../../src/protocol/blob/slots";
+import { Slots } from "../../src/protocol/slots";
 import { blockId, blockSizeFor } from "../../src/protocol/blob/upload";
 import { escapeXml } from "../../src/protocol/blob/xml";
 import type { KeyCredential, SasCredential } from "../../src/protocol/credentials";

@@ -4,18 +4,14 @@
 // not used, even for small files: it stores the Cache-Control that browsers may add to requests.
 
 import { NoAnswer, ServiceError } from "../errors";
+import { inPieces } from "../pieces";
 import { blockList, leased } from "./blobs";
 import { askBlob, type BlobPlace } from "./place";
-import { Slots } from "./slots";
 
 const MIB = 1024 * 1024;
 const BLOCK_BYTES = 4 * MIB;
 const BLOCKS_MAX = 50_000;
-export const BLOCKS_IN_MEMORY = 4;
 export const TRIES = 4;
-
-/** Shared by all uploads of the page, those of files too. */
-export const slots = new Slots(BLOCKS_IN_MEMORY);
 
 export interface UploadWatch {
   readonly signal: AbortSignal;
@@ -62,39 +58,19 @@ async function putBlocks(place: BlobPlace, file: File, watch: UploadWatch): Prom
   const size = blockSizeFor(file.size);
   const there = file.size > size ? await blocksThere(place, watch.signal) : new Map<string, number>();
   const before = new Set(there.keys());
-  const count = Math.ceil(file.size / size);
-  const ids = Array.from({ length: count }, () => "");
-  const ends = new AbortController();
-  const signal = AbortSignal.any([watch.signal, ends.signal]);
-  let next = 0;
+  const ids = Array.from({ length: Math.ceil(file.size / size) }, () => "");
   let done = 0;
   let skipped = 0;
-  const work = async (): Promise<void> => {
-    while (next < count) {
-      const at = next;
-      next += 1;
-      const give = await slots.take(signal);
-      try {
-        const bytes = new Uint8Array(await file.slice(at * size, (at + 1) * size).arrayBuffer());
-        const id = await blockId(bytes);
-        // Equal blocks of one file need not be sent again; only what was there before counts as skipped.
-        if (there.get(id) !== bytes.length) await putBlock(place, id, bytes, signal, watch.leaseId);
-        else if (before.has(id)) skipped += bytes.length;
-        there.set(id, bytes.length);
-        ids[at] = id;
-        done += bytes.length;
-        watch.progress(done, skipped);
-      } finally {
-        give();
-      }
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: Math.min(BLOCKS_IN_MEMORY, count) }, work));
-  } catch (error) {
-    ends.abort();
-    throw error;
-  }
+  await inPieces(file, size, watch.signal, async ({ index, bytes }, signal) => {
+    const id = await blockId(bytes);
+    // Equal blocks of one file need not be sent again; only what was there before counts as skipped.
+    if (there.get(id) !== bytes.length) await putBlock(place, id, bytes, signal, watch.leaseId);
+    else if (before.has(id)) skipped += bytes.length;
+    there.set(id, bytes.length);
+    ids[index] = id;
+    done += bytes.length;
+    watch.progress(done, skipped);
+  });
   return ids;
 }
 

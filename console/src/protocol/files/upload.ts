@@ -2,8 +2,9 @@
 // temporary name in its directory, and takes its name in one step when it is whole. What has the name
 // until then stays as it was, however the upload ends.
 
-import { BLOCKS_IN_MEMORY, slots, tried, TRIES } from "../blob/upload";
+import { tried, TRIES } from "../blob/upload";
 import { NoAnswer, ServiceError } from "../errors";
+import { inPieces } from "../pieces";
 import { createFile, deleteFile, fileProperties, putRange, rename } from "./nodes";
 import { parentOf, type PathPlace } from "./place";
 
@@ -110,30 +111,10 @@ async function removed(temporary: PathPlace, cause: unknown): Promise<boolean> {
 }
 
 async function putPieces(place: PathPlace, file: File, watch: FileUploadWatch): Promise<void> {
-  const count = Math.ceil(file.size / PIECE_BYTES);
-  const ends = new AbortController();
-  const signal = AbortSignal.any([watch.signal, ends.signal]);
-  let next = 0;
   let done = 0;
-  const work = async (): Promise<void> => {
-    while (next < count) {
-      const offset = next * PIECE_BYTES;
-      next += 1;
-      const give = await slots.take(signal);
-      try {
-        const bytes = new Uint8Array(await file.slice(offset, offset + PIECE_BYTES).arrayBuffer());
-        await tried(signal, () => putRange(place, offset, bytes, signal));
-        done += bytes.length;
-        watch.progress(done);
-      } finally {
-        give();
-      }
-    }
-  };
-  try {
-    await Promise.all(Array.from({ length: Math.min(BLOCKS_IN_MEMORY, count) }, work));
-  } catch (error) {
-    ends.abort();
-    throw error;
-  }
+  await inPieces(file, PIECE_BYTES, watch.signal, async ({ offset, bytes }, signal) => {
+    await tried(signal, () => putRange(place, offset, bytes, signal));
+    done += bytes.length;
+    watch.progress(done);
+  });
 }
