@@ -68,7 +68,7 @@ function Read({ place }: { readonly place: PathPlace }): JSX.Element {
       <NodeFacts place={place} properties={properties} isDirectory />
       <div class="stacked">
         <Problem error={read.error.value} />
-        <SmbForm key={properties.etag} {...forms} />
+        <SmbForm {...forms} />
         <MetadataPanel {...forms} />
       </div>
     </div>

@@ -120,10 +120,10 @@ function Parts({ place, properties, watched }: PartProps): JSX.Element {
       {tab === "metadata" && (
         <div class="columns">
           <div class="stacked">
-            <SmbForm key={properties.etag} {...forms} />
+            <SmbForm {...forms} />
             <MetadataPanel {...forms} />
           </div>
-          <ContentForm key={`${properties.etag} content`} {...forms} />
+          <ContentForm {...forms} />
         </div>
       )}
       {tab === "opens" && <FileOpens place={place} watched={watched} />}

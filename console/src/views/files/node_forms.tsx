@@ -8,7 +8,7 @@ import { PairsForm } from "../../components/pairs_form";
 import { Panel } from "../../components/parts";
 import { heldId } from "../../protocol/blob/leases";
 import type { Pairs } from "../../protocol/blob/listing";
-import { type ContentHeaders, type NodeProperties, setContentHeaders, setNodeMetadata, setSmbProperties } from "../../protocol/files/nodes";
+import { type ContentHeaders, type NodeProperties, type SmbProperties, setContentHeaders, setNodeMetadata, setSmbProperties } from "../../protocol/files/nodes";
 import type { PathPlace } from "../../protocol/files/place";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
@@ -17,6 +17,8 @@ import { FileActButton, lacking } from "./place";
 
 const words = texts.files;
 const names = { ...texts.blobs.facts, ...texts.files.facts };
+
+type SmbValues = Pick<SmbProperties, "attributes" | "creation" | "lastWrite">;
 
 export interface NodeFormProps {
   readonly place: PathPlace;
@@ -32,17 +34,15 @@ function leaseOf({ place, isDirectory }: NodeFormProps): string | undefined {
 
 export function SmbForm(props: NodeFormProps): JSX.Element {
   const { place, isDirectory, properties, changed } = props;
-  const { smb } = properties;
-  const attributes = useSignal(smb.attributes);
-  const creation = useSignal(smb.creation);
-  const lastWrite = useSignal(smb.lastWrite);
+  // What a person has not touched follows the file, and is not sent.
+  const draft = useSignal<Partial<SmbValues>>({});
+  const shown = { ...properties.smb, ...draft.value };
+  const set = (values: Partial<SmbValues>): void => { draft.value = { ...draft.value, ...values }; };
   const save = (): void => {
-    const values = {
-      attributes: attributes.value === smb.attributes ? "" : attributes.value,
-      creation: creation.value === smb.creation ? "" : creation.value.trim(),
-      lastWrite: lastWrite.value === smb.lastWrite ? "" : lastWrite.value.trim(),
-    };
-    setSmbProperties(place, isDirectory, values, leaseOf(props)).then(() => { say(words.propertiesSaved); }, complain).finally(changed);
+    const { attributes = "", creation = "", lastWrite = "" } = draft.value;
+    const values = { attributes, creation: creation.trim(), lastWrite: lastWrite.trim() };
+    const saved = (): void => { draft.value = {}; say(words.propertiesSaved); };
+    setSmbProperties(place, isDirectory, values, leaseOf(props)).then(saved, complain).finally(changed);
   };
   return (
     <Panel title={words.smbTitle}>
@@ -54,13 +54,13 @@ export function SmbForm(props: NodeFormProps): JSX.Element {
               <Checkbox
                 key={name}
                 label={name}
-                checked={attributesOf(attributes.value).includes(name)}
-                onChange={(isSet) => { attributes.value = withAttribute(attributes.value, name, isSet); }}
+                checked={attributesOf(shown.attributes).includes(name)}
+                onChange={(isSet) => { set({ attributes: withAttribute(shown.attributes, name, isSet) }); }}
               />
             ))}
           </div>
-          <Field label={names.created} value={creation.value} onInput={(value) => { creation.value = value; }} hint={words.timeHint} code />
-          <Field label={names.written} value={lastWrite.value} onInput={(value) => { lastWrite.value = value; }} code />
+          <Field label={names.created} value={shown.creation} onInput={(value) => { set({ creation: value }); }} hint={words.timeHint} code />
+          <Field label={names.written} value={shown.lastWrite} onInput={(value) => { set({ lastWrite: value }); }} code />
           {!place.snapshot && <div class="actions"><FileActButton act="write" kind="primary" text={texts.blobs.save} name={words.saveSmb} onClick={save} /></div>}
         </fieldset>
       </form>
@@ -80,9 +80,11 @@ const CONTENT: readonly (readonly [keyof ContentHeaders, string])[] = [
 /** Of a file. */
 export function ContentForm(props: NodeFormProps): JSX.Element {
   const { place, properties, changed } = props;
-  const content = useSignal<ContentHeaders>(properties.content);
+  const draft = useSignal<Partial<ContentHeaders>>({});
+  const shown = { ...properties.content, ...draft.value };
   const save = (): void => {
-    setContentHeaders(place, content.value, leaseOf(props)).then(() => { say(words.propertiesSaved); }, complain).finally(changed);
+    const saved = (): void => { draft.value = {}; say(words.propertiesSaved); };
+    setContentHeaders(place, shown, leaseOf(props)).then(saved, complain).finally(changed);
   };
   return (
     <Panel title={words.contentTitle}>
@@ -90,7 +92,7 @@ export function ContentForm(props: NodeFormProps): JSX.Element {
       <form onSubmit={(event) => { event.preventDefault(); save(); }}>
         <fieldset disabled={place.snapshot !== undefined}>
           {CONTENT.map(([key, label]) => (
-            <Field key={key} label={label} value={content.value[key]} onInput={(value) => { content.value = { ...content.value, [key]: value }; }} code />
+            <Field key={key} label={label} value={shown[key]} onInput={(value) => { draft.value = { ...draft.value, [key]: value }; }} code />
           ))}
           {!place.snapshot && <div class="actions"><FileActButton act="write" kind="primary" text={texts.blobs.save} name={words.saveContent} onClick={save} /></div>}
         </fieldset>
