@@ -147,7 +147,7 @@ export const texts = {
       errorsHeading: "Last errors",
       noErrors: "Nothing was logged as an error or a warning.",
     },
-    examplesHeading: "Three lines to begin with",
+    examplesHeading: "A first program",
     examplesHint: "They read the connection string from the environment variable AZURE_STORAGE_CONNECTION_STRING.",
   },
   coordination: {
@@ -216,10 +216,10 @@ export const texts = {
   },
   requests: {
     title: "Requests",
-    lead: "What clients ask this server, newest first. What this console reads for itself is left out.",
+    lead: "What clients ask this server. The request that was answered last is on top, and Time is when it began. What this console reads for itself is left out.",
     table: "Requests",
     filter: "Filter requests",
-    filterHint: "By status, code, path or who: 403, BlobNotFound, /photos, alice.",
+    filterHint: "By status, code, path or who: 403, BlobNotFound, who:alice, path:/photos, -code:BlobNotFound.",
     pause: "Pause",
     resume: "Resume",
     live: "Live",

@@ -109,12 +109,13 @@ function Differences({ rows }: { readonly rows: readonly ComparedRow[] }): JSX.E
 
 function Text({ diff }: { readonly diff: LineDiff }): JSX.Element {
   let left = LINES_MAX;
-  const hunks = hunksOf(diff.lines).map((hunk) => {
+  const whole = hunksOf(diff.lines);
+  const isCut = whole.reduce((sum, hunk) => sum + hunk.lines.length, 0) > LINES_MAX;
+  const hunks = whole.map((hunk) => {
     const lines = hunk.lines.slice(0, left);
     left -= lines.length;
     return { ...hunk, lines };
   });
-  const isCut = left === 0;
   return (
     <>
       <p class="hint">

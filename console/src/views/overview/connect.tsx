@@ -1,4 +1,4 @@
-// How a program connects: the connection string, where each service is, three lines for each SDK.
+// How a program connects: the connection string, where each service is, a short example for each SDK.
 
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";

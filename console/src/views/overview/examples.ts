@@ -1,9 +1,10 @@
-// Three lines for each SDK. The connection string comes from the environment, as in production.
+// A short example for each SDK. The connection string comes from the environment, as in production.
 
 export const EXAMPLES: readonly (readonly [language: string, code: string])[] = [
   [
     "Python",
-    `from azure.storage.blob import BlobServiceClient
+    `import os
+from azure.storage.blob import BlobServiceClient
 service = BlobServiceClient.from_connection_string(os.environ["AZURE_STORAGE_CONNECTION_STRING"])
 service.create_container("first").upload_blob("hello.txt", b"hello")`,
   ],
@@ -27,7 +28,8 @@ service.createBlobContainer("first").getBlobClient("hello.txt").upload(BinaryDat
   ],
   [
     "Go",
-    `service, err := azblob.NewClientFromConnectionString(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), nil)
+    `ctx := context.Background()
+service, err := azblob.NewClientFromConnectionString(os.Getenv("AZURE_STORAGE_CONNECTION_STRING"), nil)
 _, err = service.CreateContainer(ctx, "first", nil)
 _, err = service.UploadBuffer(ctx, "first", "hello.txt", []byte("hello"), nil)`,
   ],
