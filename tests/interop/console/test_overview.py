@@ -60,14 +60,14 @@ def test_the_connection_string_is_copied_whole(new_console: NewConsole, served: 
     assert KEY.key not in console.page.content()
 
 
-def test_each_sdk_has_an_example_of_three_lines(console: Console) -> None:
+def test_each_sdk_has_a_short_example(console: Console) -> None:
     console.sign_in()
     tabs = console.page.get_by_role("tab")
     expect(tabs.first).to_be_visible()
     for name in ("Python", "JavaScript", ".NET", "Java", "Go"):
         console.page.get_by_role("tab", name=name, exact=True).click()
         panel = console.page.get_by_role("tabpanel", name=name, exact=True)
-        assert len((panel.text_content() or "").splitlines()) == 3
+        assert 3 <= len((panel.text_content() or "").splitlines()) <= 4
 
 
 def test_it_is_gone_when_the_server_does_not_answer_and_says_so(console: Console) -> None:
