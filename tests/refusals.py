@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 
 OK = "ok"
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.wire.core import errors_xml
 
 SHARING_VIOLATION = 0xC0000043

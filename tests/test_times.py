@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors
 from strongroom.auth.policies import resolve
 from strongroom.auth.sas import Sas
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.times import parse_iso8601, parse_rfc1123
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS, iso7, rfc1123
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers

@@ -18,7 +18,7 @@ from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, Account
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.claims import Claim, SharedKeyClaim
 from strongroom.auth.request import Service, Target
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.times import parse_rfc1123
 from strongroom.wire.core.http import Headers, Request
 

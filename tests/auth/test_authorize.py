@@ -17,7 +17,7 @@ from strongroom.auth.claims import Anonymous, Claim, SasClaim, SasKind, SharedKe
 from strongroom.auth.refusals import CHALLENGE
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import Sas
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     AUTHORIZATION_FAILURE,
     AUTHORIZATION_PERMISSION_MISMATCH,

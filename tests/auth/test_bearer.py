@@ -22,7 +22,7 @@ from strongroom.auth.bearer import (
 )
 from strongroom.auth.refusals import challenge
 from strongroom.auth.request import Service, Target
-from strongroom.errors import INVALID_AUTHENTICATION_INFO, INVALID_TOKEN, StorageError
+from strongroom.errors.core import INVALID_AUTHENTICATION_INFO, INVALID_TOKEN, StorageError
 from strongroom.values import TICKS_PER_S, UNIX_EPOCH_TICKS
 from tests.auth import tokens
 from tests.refusals import OK, outcome

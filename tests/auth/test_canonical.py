@@ -23,7 +23,7 @@ from strongroom.auth.canonical import (
 )
 from strongroom.auth.request import Service
 from strongroom.auth.shared_key import Credential, verify
-from strongroom.errors import AUTHENTICATION_FAILED, StorageError
+from strongroom.errors.core import AUTHENTICATION_FAILED, StorageError
 from tests.auth.signing import ACCOUNT, DATE, NAME, NOW, request
 
 Fields = list[tuple[str, str]]

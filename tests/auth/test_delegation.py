@@ -24,7 +24,7 @@ from strongroom.auth.delegation import (
 from strongroom.auth.request import Service
 from strongroom.auth.roles import Assignment
 from strongroom.auth.sas import Sas
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     AUTHORIZATION_PERMISSION_MISMATCH,
     StorageError,

@@ -6,7 +6,7 @@ import pytest
 
 from strongroom.auth.policies import EffectiveRights, judge_times, resolve
 from strongroom.auth.sas import Sas
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     INVALID_QUERY_PARAMETER_VALUE,
     StorageError,

@@ -10,7 +10,7 @@ from strongroom.auth import sas
 from strongroom.auth.claims import Anonymous
 from strongroom.auth.request import Service
 from strongroom.auth.sas import PARAMETERS, Sas, decode_query, is_sas, parse_sas, token_of
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     INVALID_QUERY_PARAMETER_VALUE,
     ErrorCode,

@@ -10,7 +10,7 @@ from strongroom.auth.claims import SasClaim, SasKind
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import Sas, parse_sas
 from strongroom.auth.sas_signature import string_to_sign, verify_signature
-from strongroom.errors import AUTHENTICATION_FAILED, StorageError
+from strongroom.errors.core import AUTHENTICATION_FAILED, StorageError
 from strongroom.wire.core.http import Headers
 from tests.auth.signing import (
     ACCOUNT,

@@ -17,7 +17,7 @@ from strongroom.auth.claims import Anonymous, SasClaim, SasKind
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import decode_query, parse_sas
 from strongroom.auth.sas_signature import verify_signature
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.values import PublicAccess, ticks_of
 from strongroom.wire.core.http import Request
 from tests.auth.signing import (

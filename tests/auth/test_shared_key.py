@@ -7,7 +7,7 @@ import pytest
 from strongroom.auth.claims import SharedKeyClaim
 from strongroom.auth.request import Service, Target
 from strongroom.auth.shared_key import WINDOW_TICKS, parse_authorization
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     INVALID_AUTHENTICATION_INFO,
     INVALID_HEADER_VALUE,

@@ -15,7 +15,7 @@ from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import decode_query, parse_sas
 from strongroom.auth.sas_signature import verify_signature
 from strongroom.auth.shared_key import parse_authorization
-from strongroom.errors import AUTHENTICATION_FAILED, StorageError
+from strongroom.errors.core import AUTHENTICATION_FAILED, StorageError
 from tests.auth.signing import ACCOUNT, NAME, claim_of, is_owner, refused, request
 
 VECTORS: dict[str, Any] = json.loads((Path(__file__).parent / "vectors.json").read_text())

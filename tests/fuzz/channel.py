@@ -13,7 +13,7 @@ import xml.etree.ElementTree as ET
 from dataclasses import dataclass, field
 from email.utils import formatdate
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from tests.conformance.answer import GUID, RFC1123
 from tests.conformance.client import Credential
 from tests.conformance.signing import authorization

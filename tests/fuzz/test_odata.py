@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from strongroom.semantics.table import edm
 from strongroom.semantics.table.edm import EdmType, Typed, Value
 from strongroom.semantics.table.entities import Properties, check_values

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import Answer
 from tests.conformance.sas import account_sas

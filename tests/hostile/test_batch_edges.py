@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from strongroom import limits
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.slices import run_to_completion
 from strongroom.wire.core import multipart
 from tests.conformance.answer import Answer

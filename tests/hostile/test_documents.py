@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.slices import run_to_completion
 from strongroom.wire.blob.block_list import read_block_list
 

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.wire.table.odata_entities import read_entity
 from tests.conformance.table_client import JSON_SENT, TableClient, entity, expect_json, query
 

@@ -32,7 +32,7 @@ from smbprotocol.open import (
 )
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
-from strongroom.file_errors import STATUS_SHARING_VIOLATION
+from strongroom.errors.file import STATUS_SHARING_VIOLATION
 from strongroom.testing.ports import HOST, free_port
 from strongroom.testing.server import Server
 from tests.interop.tools import require_tool

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.table import entity_fields
 from strongroom.semantics.table.edm import EdmType, Typed
 from strongroom.semantics.table.entities import Properties

@@ -11,7 +11,7 @@ from strongroom.auth.bearer import Identity
 from strongroom.auth.claims import Anonymous, BearerClaim, SharedKeyClaim
 from strongroom.auth.request import Service, Target
 from strongroom.auth.roles import OPERATOR, ROLES, Assignment
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHORIZATION_FAILURE,
     AUTHORIZATION_PERMISSION_MISMATCH,
     StorageError,

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.blob.blob import GET_BLOB
 from strongroom.operations.blob.endpoint import ROUTES

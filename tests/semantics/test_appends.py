@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.blob_errors import (
+from strongroom.errors.blob import (
     APPEND_POSITION_CONDITION_NOT_MET,
     BLOB_IS_SEALED,
     BLOCK_COUNT_EXCEEDS_LIMIT,
@@ -12,7 +12,7 @@ from strongroom.blob_errors import (
     INVALID_BLOB_TYPE,
     MAX_BLOB_SIZE_CONDITION_NOT_MET,
 )
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.blob import appends
 from strongroom.semantics.blob.appends import AppendConditions
 from strongroom.values import BlobKind

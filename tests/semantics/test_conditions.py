@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
+from types import MappingProxyType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.core import conditions as law
 from strongroom.semantics.core.conditions import ANY, Conditions, ContainerConditions
 from strongroom.values import TICKS_PER_S, etag_text
@@ -154,11 +157,25 @@ WRITES: list[tuple[Conditions, str, str, str]] = [
 ]
 
 
+def check(
+    conditions: Conditions,
+    exists: bool,
+    etag: int = STAMP,
+    modified: int = MODIFIED,
+    creates: bool = True,
+    tags: Mapping[str, str] = MappingProxyType({}),
+    unmet: ErrorCode = errors.CONDITION_NOT_MET,
+) -> None:
+    """Check the conditions of a write to a blob."""
+    refusals = law.WriteRefusals(blob_errors.BLOB_NOT_FOUND, blob_errors.BLOB_ALREADY_EXISTS, unmet)
+    law.check_write(conditions, exists, etag, modified, creates, tags, refusals)
+
+
 @pytest.mark.parametrize(("conditions", "creating", "changing", "missing"), WRITES)
 def test_writes(conditions: Conditions, creating: str, changing: str, missing: str) -> None:
     def judge(exists: bool, creates: bool) -> str:
         stamp, modified = (STAMP, MODIFIED) if exists else (0, 0)
-        return outcome(lambda: law.check_write(conditions, exists, stamp, modified, creates))
+        return outcome(lambda: check(conditions, exists, stamp, modified, creates))
 
     assert judge(exists=True, creates=True) == creating
     assert judge(exists=True, creates=False) == changing
@@ -168,9 +185,9 @@ def test_writes(conditions: Conditions, creating: str, changing: str, missing: s
 
 def test_a_copy_has_its_own_codes() -> None:
     target = blob_errors.TARGET_CONDITION_NOT_MET
-    seen = outcome(lambda: law.check_write(im(OTHER), True, STAMP, MODIFIED, True, failed=target))
+    seen = outcome(lambda: check(im(OTHER), True, unmet=target))
     assert seen == "412 TargetConditionNotMet"
-    seen = outcome(lambda: law.check_write(inm(ANY), True, STAMP, MODIFIED, True, failed=target))
+    seen = outcome(lambda: check(inm(ANY), True, unmet=target))
     assert seen == EXISTS
 
 
@@ -203,7 +220,7 @@ def test_tags_of_a_copy_have_one_code() -> None:
     unmet, tags = Conditions(if_tags="a = 'c'"), {"a": "b"}
     target = blob_errors.TARGET_CONDITION_NOT_MET
     assert outcome(lambda: law.check_source(unmet, STAMP, MODIFIED, tags)) == IS_412
-    seen = outcome(lambda: law.check_write(unmet, True, STAMP, MODIFIED, True, tags, failed=target))
+    seen = outcome(lambda: check(unmet, True, tags=tags, unmet=target))
     assert seen == IS_412
 
 
@@ -271,7 +288,7 @@ def test_tags_decide_reads_and_writes() -> None:
             law.check_read(conditions, STAMP, MODIFIED, NEW, tags)
 
         def write(tags: dict[str, str] = tags) -> None:
-            law.check_write(conditions, True, STAMP, MODIFIED, True, tags)
+            check(conditions, True, tags=tags)
 
         assert outcome(read) == outcome(write) == expected
     assert outcome(lambda: Conditions(if_tags="state =")) == "400 InvalidHeaderValue"

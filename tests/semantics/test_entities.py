@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.table import edm, entities
 from strongroom.semantics.table.edm import EdmType, Typed, Value
 from strongroom.semantics.table.entities import EntityChange, EntityWrite, Properties, StoredEntity

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strongroom.account_switches import IMMUTABILITY_DAYS_MAX
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import immutability as rules
 from strongroom.semantics.blob.immutability import Attempt, Immutability
 from strongroom.values import TICKS_PER_S

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseKind, LeaseState, LeaseUse
 from strongroom.values import TICKS_PER_S, Lease

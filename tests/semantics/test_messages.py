@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors, limits, queue_errors
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors import queue as queue_errors
 from strongroom.semantics.queue import messages
 from strongroom.semantics.queue.messages import INFINITE, NEVER, Message
 from strongroom.values import LATEST_TICKS, TICKS_PER_S, rfc1123

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.blob.pages import (
     SEQUENCE_MAX,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import table_errors
+from strongroom.errors import table as table_errors
 from strongroom.semantics.table import property_names, table_filter
 from strongroom.semantics.table.table_filter import Comparison
 from tests.refusals import outcome

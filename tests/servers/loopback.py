@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.connections.accepting import TlsContexts
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings

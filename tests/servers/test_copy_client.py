@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from strongroom import blob_errors
 from strongroom.app import App
 from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, Settings
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core.conditions import ANY, Conditions
 from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.servers.certificates.tls import load_context
@@ -139,7 +139,7 @@ def test_what_follows_an_answer_is_not_looked_at() -> None:
     assert (data, source.properties.content_type) == (b"a", "application/octet-stream")
     (source, data), _ = exchange(SHORT + second, whole)
     assert (source.size_bytes, data) == (2, b"ok")
-    assert exchange(NOT_FOUND + second, refused)[0].row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    assert exchange(NOT_FOUND + second, refused)[0].row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_a_source_that_stops_sending() -> None:
     assert "slowly" in exchange(answer, broken, hold=True)[0]
     for head in (b"", OK):
         error = exchange(head, refused, hold=True)[0]
-        assert error.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+        assert error.row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
         assert "in time" in error.message
 
 
@@ -296,7 +296,7 @@ def test_redirects_are_not_followed(status: int) -> None:
         return await resolve_by_system(host, port)
 
     error = asked(serve, refused, resolve=resolve)
-    assert error.row is blob_errors.COPY_SOURCE_FORBIDDEN
+    assert error.row is copy_errors.COPY_SOURCE_FORBIDDEN
     assert error.headers == (("x-ms-copy-source-status-code", str(status)),)
     assert (connections, looked_up) == (1, [HOST])
 
@@ -306,7 +306,7 @@ async def conditional(client: CopyClient, url: str, conditions: Conditions) -> b
     try:
         await (await client.open(url, SourceRequest(conditions))).close()
     except StorageError as error:
-        if error.row is not blob_errors.SOURCE_CONDITION_NOT_MET:
+        if error.row is not copy_errors.SOURCE_CONDITION_NOT_MET:
             raise
         return False
     return True
@@ -393,7 +393,7 @@ def test_a_name_with_an_address_that_may_not_be_asked(
 
     use = elsewhere("x.example", refused)
     error, request = exchange(SHORT, use, hosts=hosts, resolve=resolve)
-    assert (error.row, request) == (blob_errors.COPY_SOURCE_FORBIDDEN, b"")
+    assert (error.row, request) == (copy_errors.COPY_SOURCE_FORBIDDEN, b"")
 
 
 @pytest.mark.parametrize(
@@ -413,7 +413,7 @@ def test_a_name_that_is_not_even_looked_up(name: str, hosts: list[str]) -> None:
         return ["93.184.216.34"]
 
     error, _ = exchange(SHORT, elsewhere(name, refused), hosts=hosts, resolve=resolve)
-    assert (error.row, looked_up) == (blob_errors.COPY_SOURCE_FORBIDDEN, [])
+    assert (error.row, looked_up) == (copy_errors.COPY_SOURCE_FORBIDDEN, [])
 
 
 def test_a_server_does_not_start_with_what_is_no_host() -> None:
@@ -441,7 +441,7 @@ def test_a_name_that_is_not_found_in_time() -> None:
 
     use = elsewhere("x.example", refused)
     error, _ = exchange(SHORT, use, hosts=[], resolve=resolve, connect_timeout_s=0.1)
-    assert error.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    assert error.row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
 
 
 def test_a_server_that_is_not_there() -> None:
@@ -450,7 +450,7 @@ def test_a_server_that_is_not_there() -> None:
         return await refused(client, f"http://{HOST}:{free_port()}/x?sig=hidden")
 
     error = asyncio.run(run())
-    assert error.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    assert error.row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
     assert "hidden" not in f"{error.message} {error.headers}"
 
 
@@ -488,5 +488,5 @@ def test_a_certificate_is_verified_for_the_name(tmp_path: Path) -> None:
     # A name that the certificate does not cover; an untrusted authority.
     for name, context in (("x.example", trusting), ("localhost", None)):
         error = ask(refused, name, context)
-        assert error.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
+        assert error.row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
         assert "certificate" in error.message.lower()

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from strongroom import blob_errors
 from strongroom.clock import SystemClock
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.servers.certificates.tls import load_context
 from strongroom.servers.copies.addresses import SourceHosts
@@ -78,7 +78,7 @@ def test_a_token_goes_to_the_source_and_nowhere_else(
 
     assert ask(SHORT) is None
     error = ask(b"HTTP/1.1 307 No\r\nLocation: https://localhost/\r\nContent-Length: 0\r\n\r\n")
-    assert error.row is blob_errors.COPY_SOURCE_FORBIDDEN
+    assert error.row is copy_errors.COPY_SOURCE_FORBIDDEN
     assert len(seen) == 2
     assert all(b"Authorization: Bearer secret-token\r\n" in request for request in seen)
     assert "secret" not in f"{error.message} {error.headers} {caplog.text}"

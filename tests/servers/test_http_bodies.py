@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from strongroom.errors import INCOMPLETE_BODY, StorageError
+from strongroom.errors.core import INCOMPLETE_BODY, StorageError
 from strongroom.servers.http.body import LINES_IN_A_ROW, ChunkDecoder, EmptyBody, IncomingBody
 from strongroom.servers.http.buffers import Share
 from tests.servers.loopback import run

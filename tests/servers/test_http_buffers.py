@@ -8,7 +8,7 @@ import weakref
 
 import pytest
 
-from strongroom.errors import INCOMPLETE_BODY, StorageError
+from strongroom.errors.core import INCOMPLETE_BODY, StorageError
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.http.body import IncomingBody
 from strongroom.servers.http.buffers import SHARE_BYTES_MIN, BodyBuffers, Share

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from strongroom.blob_errors import BLOB_NOT_FOUND
-from strongroom.errors import StorageError
+from strongroom.errors.blob import BLOB_NOT_FOUND
+from strongroom.errors.core import StorageError
 from strongroom.servers.http.server import HttpSettings
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import PATIENT, echo, get, put, run, serving

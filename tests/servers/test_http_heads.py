@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.http.head import Head, HeadParser
 from strongroom.servers.http.settings import HttpSettings
 

@@ -11,8 +11,8 @@ from typing import BinaryIO
 
 import pytest
 
-from strongroom.blob_errors import BLOB_NOT_FOUND
-from strongroom.errors import StorageError
+from strongroom.errors.blob import BLOB_NOT_FOUND
+from strongroom.errors.core import StorageError
 from strongroom.servers.http.send import Sender, plan_response
 from strongroom.servers.http.send_bodies import BodySender
 from strongroom.servers.http.turns import RequestTurns

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.http.life import State
 from strongroom.servers.http.server import HttpSettings
 from strongroom.wire.core.http import Request, Response

@@ -7,8 +7,7 @@ import hashlib
 
 import pytest
 
-from strongroom.blob_errors import CONTAINER_NOT_FOUND
-from strongroom.errors import StorageError
+from strongroom.errors.core import CONTAINER_NOT_FOUND, StorageError
 from strongroom.servers.http.body import LINES_IN_A_ROW
 from strongroom.wire.core.http import Request, Response
 from tests.servers.loopback import Client, echo, get, put, run, serving

@@ -12,7 +12,7 @@ from strongroom.auth.bearer import Identity, Issuer
 from strongroom.auth.claims import Anonymous, BearerClaim
 from strongroom.auth.key_set import KeySet, parse_key_set
 from strongroom.auth.roles import Assignment, RolesError
-from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.errors.core import SERVER_BUSY, StorageError
 from strongroom.servers.identities import private_file
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import FILE_BYTES_MAX, ServedRoles, change_roles

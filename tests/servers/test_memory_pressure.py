@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from strongroom.engines.embedded.disk.threads import started_pool
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers import memory_pressure
 from strongroom.servers.connections.accepting import Acceptor
 from strongroom.servers.http.server import HttpServer

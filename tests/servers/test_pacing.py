@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from strongroom.errors import REQUEST_TIMEOUT, StorageError
+from strongroom.errors.core import REQUEST_TIMEOUT, StorageError
 from strongroom.servers.http.body import IncomingBody
 from strongroom.servers.http.buffers import Share
 from strongroom.servers.http.pacing import Pacing

@@ -12,7 +12,7 @@ import pytest
 
 from strongroom.auth.bearer import parse_token
 from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySetError
-from strongroom.errors import INVALID_TOKEN, SERVER_BUSY, StorageError
+from strongroom.errors.core import INVALID_TOKEN, SERVER_BUSY, StorageError
 from strongroom.servers.copies.addresses import SourceHosts
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.identities.identities import ServedIdentities

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from strongroom.auth.request import Service
-from strongroom.blob_errors import BLOB_NOT_FOUND
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors.blob import BLOB_NOT_FOUND
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.operations.core.spec import Operation
 from strongroom.semantics.blob.snapshots import DeleteSnapshots

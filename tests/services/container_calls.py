@@ -10,7 +10,7 @@ from strongroom.auth.authorize import Grant, KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.blob.containers import containers
 from strongroom.services.blob.containers.containers import ContainerWritten, CreateContainer

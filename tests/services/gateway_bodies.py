@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Any, Final
 
 from strongroom.engines.base import EngineError
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import append, blob, page
 from strongroom.semantics.blob.appends import AppendConditions
 from strongroom.semantics.blob.pages import (

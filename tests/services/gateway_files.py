@@ -13,8 +13,8 @@ from typing import Final
 
 from strongroom.engines.base import EngineError
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
-from strongroom.file_errors import END_OF_FILE
+from strongroom.errors.core import StorageError
+from strongroom.errors.file import END_OF_FILE
 from strongroom.operations.file import share
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services

@@ -13,11 +13,11 @@ from collections.abc import Awaitable, Callable, Hashable
 from contextlib import suppress
 from typing import Any, Final
 
-from strongroom import errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.table.entities import EntityChange

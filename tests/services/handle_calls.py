@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Any
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.durability import DisconnectReason

@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.core.spec import Operation
 from strongroom.wire.core.http import Headers

@@ -1,7 +1,7 @@
 """`docs/errors.md`: every error of the services by its text, and what to do about the common ones.
 
 Lives here: the generation of the page from the table of errors, and the advice. Must not live here:
-codes and texts (strongroom.errors and its neighbours).
+codes and texts (strongroom/errors).
 
     python -m tests.tidy.errors_page       writes the page anew
 """
@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from strongroom import (  # noqa: F401 - importing them fills the table
-    blob_errors,
-    coordination,
-    errors,
-    file_errors,
-    queue_errors,
-    table_errors,
-)
+from strongroom import coordination
 from strongroom.coordination import CoordinationError
+from strongroom.errors import (  # noqa: F401 - importing them fills the table
+    blob,
+    copies,
+    core,
+    file,
+    leases,
+    queue,
+    table,
+)
 from tests.tidy.sources import ROOT
 
 PAGE = ROOT / "docs" / "errors.md"
@@ -120,7 +122,7 @@ def _advice() -> str:
 def _rows() -> str:
     """Return the rows of all services; rows that differ in their NTSTATUS only are one."""
     found: defaultdict[tuple[str, int, str], list[int]] = defaultdict(list)
-    for row in errors.table():
+    for row in core.table():
         found[row.code, row.status, " ".join(row.message.split())] += [row.ntstatus or 0]
     return "".join(
         f"| `{code}` | {status} | {text.replace('|', '/')} | {_statuses(given)} |\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from strongroom.operations.blob import endpoint as blob_service
-from strongroom.operations.core import unserved
+from strongroom.operations.blob import unserved
 from strongroom.operations.core.endpoint import Endpoint
 from tests.operations.transcript import DOCS, rows, rule_numbers
 from tests.tidy import compatibility

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from tests.tidy import errors_page
 
 

@@ -21,7 +21,7 @@ PACKAGES = (
     "platform",
 )
 
-WINGED = ("operations", "services", "store", "semantics", "wire")
+WINGED = ("operations", "services", "store", "semantics", "wire", "errors")
 WINGS = ("blob", "queue", "table", "file", "core")
 
 LAYERS = "Layers point one way"
@@ -30,7 +30,10 @@ FORBIDDEN = (
     ("semantics/core/lease.py", "from strongroom.services import x", LAYERS),
     ("semantics/core/lease.py", "import strongroom.wire", LAYERS),
     ("wire/core/xml.py", "import strongroom.auth", LAYERS),
-    ("errors.py", "import strongroom.semantics", LAYERS),
+    ("errors/core.py", "import strongroom.semantics", LAYERS),
+    ("errors/core.py", "import strongroom.errors.leases", "The wings of a layer"),
+    ("services/core/places.py", "import strongroom.errors.blob", "What services share"),
+    ("services/file/files.py", "import strongroom.errors.blob", "The file wings"),
     ("engines/base.py", "import strongroom.store", LAYERS),
     ("drawer.py", "", LAYERS),
     ("semantics/core/lease.py", "import asyncio", PURE),
@@ -85,7 +88,8 @@ def _build(folder: Path, path: str, text: str) -> None:
     files = base | {
         "__init__.py": "",
         "app.py": "",
-        "errors.py": "",
+        "errors/__init__.py": "",
+        "errors/leases.py": "",
         "times.py": "",
         "coordination/client.py": "",
         "services/blob/states/__init__.py": "",

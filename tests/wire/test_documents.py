@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import blob_errors, service_properties
-from strongroom.errors import StorageError
+from strongroom import service_properties
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.service_properties import CorsRule, ServiceProperties
 from strongroom.slices import run_to_completion
 from strongroom.values import UNIX_EPOCH_TICKS, AccessPolicy

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.values import ByteRange, crc64_text, md5_text
 from strongroom.wire.core import headers
 from tests.refusals import outcome

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.slices import run_to_completion
 from strongroom.wire.core import multipart
 from strongroom.wire.core.multipart import Batch, PartRequest, PartResponse

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.values import Scalar, iso7
 from strongroom.wire.core import path
 from strongroom.wire.table import odata, odata_documents, odata_entities, table_path

@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.engines.checksum import crc64
-from strongroom.errors import CRC64_MISMATCH, INVALID_INPUT, StorageError
+from strongroom.errors.core import CRC64_MISMATCH, INVALID_INPUT, StorageError
 from strongroom.wire.blob import structured_message
 from strongroom.wire.blob.structured_message import (
     SEGMENT_BYTES,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.slices import run_to_completion
 from strongroom.wire.blob import block_list
 from strongroom.wire.core import service_properties_xml, signed_identifiers, xml

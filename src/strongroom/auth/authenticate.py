@@ -31,7 +31,7 @@ from strongroom.auth.request import RequestParts, Service, Target
 from strongroom.auth.sas import decode_query, is_sas, parse_sas, token_of
 from strongroom.auth.sas_signature import kind_of, verify_signature
 from strongroom.auth.shared_key import parse_authorization, verify
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.values import is_cacheable
 
 # A constant, since an attribute access on an enumeration costs a call in Python 3.11.

@@ -29,7 +29,7 @@ from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import PERMISSION_LETTERS, SCOPE_SINCE, Sas, parse_addresses
 from strongroom.auth.sas_signature import directory_of
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHORIZATION_FAILURE,
     AUTHORIZATION_PERMISSION_MISMATCH,
     AUTHORIZATION_PROTOCOL_MISMATCH,

@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.sas import Sas
-from strongroom.errors import invalid_query
+from strongroom.errors.core import invalid_query
 from strongroom.times import parse_iso8601
 from strongroom.values import TICKS_PER_S, AccessPolicy, iso7
 

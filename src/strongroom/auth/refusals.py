@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.errors import (
+from strongroom.errors.core import (
     AUTHENTICATION_FAILED,
     INVALID_AUTHENTICATION_INFO,
     INVALID_TOKEN,

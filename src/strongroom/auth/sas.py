@@ -19,7 +19,7 @@ import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
-from strongroom.errors import invalid_query
+from strongroom.errors.core import invalid_query
 from strongroom.times import parse_iso8601
 from strongroom.values import is_cacheable, is_encryption_scope
 

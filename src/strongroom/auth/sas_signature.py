@@ -15,7 +15,7 @@ from strongroom.auth.claims import SasClaim, SasKind
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import HeaderFields, Service, Target
 from strongroom.auth.sas import Pairs, Sas
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 
 Generations = tuple[tuple[str, tuple[str, ...]], ...]
 

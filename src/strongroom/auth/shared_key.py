@@ -23,7 +23,7 @@ from strongroom.auth.canonical import (
 from strongroom.auth.claims import SharedKeyClaim
 from strongroom.auth.refusals import authentication_failed, invalid_authentication_info
 from strongroom.auth.request import HeaderFields, RequestParts, Service
-from strongroom.errors import invalid_header
+from strongroom.errors.core import invalid_header
 from strongroom.times import parse_rfc1123
 from strongroom.values import TICKS_PER_S, rfc1123
 

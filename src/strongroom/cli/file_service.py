@@ -20,7 +20,7 @@ from email.utils import formatdate
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode, urlsplit
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.wire.core import xml
 from strongroom.wire.core.xml import Element
 

@@ -14,7 +14,7 @@ import msgspec
 from strongroom.auth.authorize import Permission, authorize
 from strongroom.auth.claims import BearerClaim, SharedKeyClaim
 from strongroom.auth.request import Service, Target
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob.blob import GET_BLOB, PUT_BLOB
 from strongroom.values import PublicAccess
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from strongroom.coordination.stores.azure.etag import label_of_agent
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.requests.admission import ServiceContext, read
 from strongroom.services.core.waiting import Waiting
 from strongroom.wire.core.http import Request

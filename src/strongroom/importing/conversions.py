@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from strongroom.auth.accounts import Account, AccountsError
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.importing import documents
 from strongroom.importing.documents import (
     BlobDocument,

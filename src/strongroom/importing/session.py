@@ -15,7 +15,7 @@ import msgspec
 
 from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Partition, Record, Ref, Step, StorageEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.importing.conversions import NotConvertible, refusal
 from strongroom.importing.folder import ExtentRefused, Folder
 from strongroom.importing.report import ReportDraft

@@ -11,12 +11,14 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Final, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
-from strongroom import blob_errors, errors, file_errors
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Permission, authorize
 from strongroom.auth.claims import Anonymous, Claim, SharedKeyClaim
 from strongroom.auth.request import Service
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Resource
 from strongroom.semantics.blob import snapshots
@@ -53,13 +55,13 @@ _SERVICES: Final = {
         Resource.BLOB,
         permissions.READ,
         blob_errors.BLOB_NOT_FOUND,
-        blob_errors.CONTAINER_NOT_FOUND,
+        errors.CONTAINER_NOT_FOUND,
     ),
     Service.FILE: _SourceKind(
         Resource.FILE,
         permissions.FILE_READ,
         errors.RESOURCE_NOT_FOUND,
-        file_errors.SHARE_NOT_FOUND,
+        errors.SHARE_NOT_FOUND,
     ),
 }
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -244,5 +246,5 @@ def _share_snapshot(parsed: ParsedRequest) -> int | None:
 
 
 def _nothing_named(refusal: StorageError) -> StorageError:
-    row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    row = copy_errors.CANNOT_VERIFY_COPY_SOURCE
     return cannot_read(row, refusal.message, refusal.row.status, refusal.row.code)

@@ -17,8 +17,8 @@ from typing import Annotated, Final
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob.copy import COPY_BLOB
 from strongroom.operations.file.copy import COPY_FILE
 from strongroom.servers.requests import pipeline

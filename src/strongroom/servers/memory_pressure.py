@@ -15,7 +15,7 @@ import math
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
-from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.errors.core import SERVER_BUSY, StorageError
 from strongroom.limits import KIB
 from strongroom.values import Health
 from strongroom.wire.core.http import Request

@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from strongroom import errors
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.path import account_of_host
 

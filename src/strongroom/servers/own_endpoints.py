@@ -17,7 +17,7 @@ from typing import Final
 import msgspec
 
 from strongroom import __version__
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.faults import FaultInjector, FaultPlan
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.values import Health, datetime_of

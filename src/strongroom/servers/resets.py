@@ -22,7 +22,7 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.canonical import Scheme
 from strongroom.auth.request import Service
 from strongroom.auth.shared_key import parse_authorization, verify
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.services.core.outcomes import BROKEN
 from strongroom.services.core.resetting import ResetRefused
 from strongroom.services.core.runner import Services

@@ -13,11 +13,11 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.core.endpoint import Endpoint
 from strongroom.operations.file import endpoint as file_service

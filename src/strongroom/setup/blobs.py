@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import names
 from strongroom.setup.document import AccountSetup
 from strongroom.setup.files import FileBody, Sample, content_type, samples

@@ -19,7 +19,7 @@ import msgspec
 from strongroom.auth.request import Service
 from strongroom.auth.roles import ROLES, Assignment, RolesError
 from strongroom.config import ConfigError
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import cors, names
 from strongroom.service_properties import CorsRule
 from strongroom.setup.lines import Path, line_of

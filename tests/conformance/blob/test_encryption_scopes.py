@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import encryption_scopes as rules
 from tests.conformance.answer import Answer, expect, expect_names
 from tests.conformance.blobs import block_list, block_target, put

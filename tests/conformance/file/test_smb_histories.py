@@ -15,7 +15,7 @@ from typing import Final
 
 import pytest
 
-from strongroom.file_errors import STATUS_SHARING_VIOLATION
+from strongroom.errors.file import STATUS_SHARING_VIOLATION
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.oplocks import Caching
 from strongroom.servers.smb.refusals import SmbError

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from strongroom.file_errors import STATUS_SHARING_VIOLATION
+from strongroom.errors.file import STATUS_SHARING_VIOLATION
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Use
 from strongroom.servers.smb.refusals import SmbError

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import byte_ranges
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import (

@@ -7,8 +7,8 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from strongroom import file_errors
-from strongroom.errors import ErrorCode
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file import accesses, deletion
 from strongroom.semantics.file.deletion import DeletionState, FileFacts, Rename, RenameTarget
 

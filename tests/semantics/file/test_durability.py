@@ -6,8 +6,9 @@ import itertools
 
 import pytest
 
-from strongroom import errors, file_errors
-from strongroom.errors import ErrorCode
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file import durability, oplocks
 from strongroom.semantics.file.deletion import DeletionState
 from strongroom.semantics.file.durability import (

@@ -7,7 +7,7 @@ from itertools import product
 import pytest
 from msgspec.structs import replace
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses, byte_ranges, deletion, opens, oplocks
 from strongroom.semantics.file.accesses import Disposition, FileOperation, Use
 from strongroom.semantics.file.deletion import DeletionState, FileFacts

@@ -6,7 +6,7 @@ from itertools import product
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import grants, oplocks
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.grants import GrantLimits

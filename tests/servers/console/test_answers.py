@@ -9,7 +9,7 @@ from strongroom.auth.claims import SharedKeyClaim
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import NO_AUTHENTICATION_INFORMATION, StorageError
+from strongroom.errors.core import NO_AUTHENTICATION_INFORMATION, StorageError
 from strongroom.servers.console.answers import finish, page_policy
 from strongroom.servers.console.listener import guarded
 from strongroom.servers.console.origin import Area

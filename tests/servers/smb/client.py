@@ -18,8 +18,8 @@ from strongroom.auth.ntlm import TO_CLIENT, mechanisms_mic
 from strongroom.auth.smb_keys import NO_PREAUTH_HASH, SessionKeys, extended_hash, session_keys
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
-from strongroom.file_errors import SHARE_NOT_FOUND, STATUS_INVALID_PARAMETER
+from strongroom.errors.core import SHARE_NOT_FOUND, StorageError
+from strongroom.errors.file import STATUS_INVALID_PARAMETER
 from strongroom.servers.connections.budget import ConnectionBudget
 from strongroom.servers.smb.security.encryption import SessionCipher
 from strongroom.servers.smb.security.signing import signature

@@ -9,7 +9,7 @@ import asyncio
 import itertools
 from typing import Any, Protocol
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands import table
 from strongroom.servers.smb.refusals import SmbError

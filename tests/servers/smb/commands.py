@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import struct
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED
+from strongroom.errors.file import STATUS_ACCESS_DENIED
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.servers.smb.refusals import CloseConnection, SmbError
 from strongroom.servers.smb.state.declarations import (

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
+from strongroom.errors.file import STATUS_ACCESS_DENIED, STATUS_INVALID_PARAMETER
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import ASYNC_COMMAND, RELATED_OPERATIONS

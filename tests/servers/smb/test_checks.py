@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.file_errors import (
+from strongroom.errors.file import (
     STATUS_ACCESS_DENIED,
     STATUS_FILE_NOT_AVAILABLE,
     STATUS_INVALID_PARAMETER,

@@ -7,7 +7,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED, STATUS_BAD_NETWORK_NAME
+from strongroom.errors.file import STATUS_ACCESS_DENIED, STATUS_BAD_NETWORK_NAME
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import SIGNED, read_header
 from strongroom.wire.smb.setup.session_setup import ENCRYPT_DATA

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId

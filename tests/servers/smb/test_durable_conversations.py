@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.oplocks import OplockLevel
 from strongroom.servers.smb.commands.table import FILE_COMMANDS

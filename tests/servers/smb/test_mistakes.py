@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from strongroom.auth.accounts import Account
-from strongroom.file_errors import (
+from strongroom.errors.file import (
     STATUS_ACCESS_DENIED,
     STATUS_INVALID_PARAMETER,
     STATUS_REQUEST_NOT_ACCEPTED,

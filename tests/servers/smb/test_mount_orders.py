@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.auth.accounts import Account
 from strongroom.clock import ManualClock
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.refusals import SmbError

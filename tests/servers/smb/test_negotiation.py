@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from strongroom.file_errors import STATUS_INVALID_PARAMETER
+from strongroom.errors.file import STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.messages.negotiation import answer_contexts, negotiated
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.wire.smb.setup.negotiate import NegotiateRequest

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.file import share
 from strongroom.services.file.handles.volumes import share_names
 from strongroom.services.file.shares.share_snapshots import SnapshotShare

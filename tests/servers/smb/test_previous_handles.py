@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.file import handle
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.listing import CloseHandles, ListHandles

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import previous_versions
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.refusals import SmbError

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from strongroom.file_errors import STATUS_ACCESS_DENIED
+from strongroom.errors.file import STATUS_ACCESS_DENIED
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.wire.smb.commands import Command

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from strongroom.blob_errors import (
+from strongroom.engines.base import CommitUnknown, ContentMissing, Item, Ref
+from strongroom.engines.memory import MemoryEngine
+from strongroom.errors.blob import (
     APPEND_POSITION_CONDITION_NOT_MET,
     BLOB_IS_SEALED,
     BLOCK_COUNT_EXCEEDS_LIMIT,
     INVALID_BLOB_TYPE,
     MAX_BLOB_SIZE_CONDITION_NOT_MET,
 )
-from strongroom.engines.base import CommitUnknown, ContentMissing, Item, Ref
-from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import INTERNAL_ERROR, ErrorCode, StorageError
+from strongroom.errors.core import INTERNAL_ERROR, ErrorCode, StorageError
 from strongroom.limits import COMMITTED_BLOCKS_MAX, INLINE_BODY_BYTES_MAX
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.appends import AppendConditions

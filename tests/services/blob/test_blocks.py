@@ -9,9 +9,11 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
 from strongroom.engines.base import Item, Partition
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import block
 from strongroom.services.blob.types import blocks
 from strongroom.services.core.runner import Services

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import given as examples
 from hypothesis import strategies as st
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.clock import ManualClock, SystemClock
 from strongroom.engines.base import Page
 from strongroom.engines.embedded import open_store
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core.listing import START, Prefix
 from strongroom.services.blob.containers import containers
 from strongroom.services.blob.list_blobs import (

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom import blob_errors
 from strongroom.engines.base import Item, Partition
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.blob.states.retention import PAST_PER_COMMIT
 from strongroom.services.core.runner import Services

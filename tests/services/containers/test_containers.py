@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
-from strongroom import blob_errors, errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown, Position
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import leasing

@@ -13,8 +13,8 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
-from strongroom.blob_errors import CONTAINER_PROTECTED_FROM_DELETION
-from strongroom.errors import StorageError
+from strongroom.errors.blob import CONTAINER_PROTECTED_FROM_DELETION
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, immutability, tag
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.snapshots import DeleteSnapshots

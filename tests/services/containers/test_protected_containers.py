@@ -13,7 +13,7 @@ import pytest
 
 from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.auth.request import Service
-from strongroom.errors import ErrorCode
+from strongroom.errors.core import ErrorCode
 from strongroom.operations.blob import blob
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
 from strongroom.services.blob import blobs

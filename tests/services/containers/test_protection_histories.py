@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import append, blob, immutability
 from strongroom.semantics.blob.container_protection import of_state
 from strongroom.semantics.blob.immutability import Immutability, combined

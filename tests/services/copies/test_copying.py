@@ -7,8 +7,9 @@ import random
 
 import pytest
 
-from strongroom import blob_errors, errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob.copies import copying
@@ -101,7 +102,7 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
         assert not on.store.contents.written  # type: ignore[attr-defined]  # of the memory engine
         with pytest.raises(StorageError) as caught:
             await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
-        assert caught.value.row is blob_errors.NO_PENDING_COPY_OPERATION
+        assert caught.value.row is copy_errors.NO_PENDING_COPY_OPERATION
 
     run(test)
 

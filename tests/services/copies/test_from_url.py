@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
-from strongroom import blob_errors, errors
 from strongroom.auth.request import Service
 from strongroom.engines.checksum import crc64
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, from_url
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import Digests
@@ -303,6 +305,6 @@ def test_the_source_of_a_missing_content_is_a_damaged_one() -> None:
             await put_from(on, "b")
         error = caught.value
         row = error.row if isinstance(error, StorageError) else errors.INTERNAL_ERROR
-        assert row not in (blob_errors.CANNOT_VERIFY_COPY_SOURCE, blob_errors.BLOB_NOT_FOUND)
+        assert row not in (copy_errors.CANNOT_VERIFY_COPY_SOURCE, blob_errors.BLOB_NOT_FOUND)
 
     run(test)

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.engines.base import CommitUnknown, DataDamaged, Partition
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
 from strongroom.services.core.copies.sources import CopySources

@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import copy as blob_copy
 from strongroom.operations.file import copy, file, rename, share
 from strongroom.semantics.core.copies import CopyStatus

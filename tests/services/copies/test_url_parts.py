@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom import blob_errors, errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.copies.parts import cut_range, length_of_answer
 from strongroom.services.core.copies.sources import SourceBroken, require_part
 from strongroom.values import ByteRange
@@ -81,7 +82,7 @@ def test_a_range_is_all_there_or_refused(
     assert caught.value.row is errors.INVALID_RANGE
 
 
-NOT_IT = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+NOT_IT = copy_errors.CANNOT_VERIFY_COPY_SOURCE
 SHORT = errors.INVALID_RANGE
 
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import leases as lease_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions
@@ -234,7 +235,7 @@ def test_of_many_acquisitions_one_wins(kind: str) -> None:
         outcomes = await asyncio.gather(*tries, return_exceptions=True)
         won = [one for one in outcomes if isinstance(one, LeaseResult)]
         lost = [one.row for one in outcomes if isinstance(one, StorageError)]
-        assert len(won) == 1 and lost == [errors.LEASE_ALREADY_PRESENT] * 9
+        assert len(won) == 1 and lost == [lease_errors.LEASE_ALREADY_PRESENT] * 9
         lease = await target.lease()
         assert lease is not None and lease.id == won[0].lease_id
 

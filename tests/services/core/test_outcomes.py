@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom import errors
 from strongroom.engines.base import Busy, CommitUnknown, EngineError, Full, Unavailable
-from strongroom.errors import ErrorCode
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode
 from strongroom.services.core.outcomes import refusal_of
 
 

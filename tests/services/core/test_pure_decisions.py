@@ -11,7 +11,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.operations.blob import blob
 from strongroom.operations.file import share

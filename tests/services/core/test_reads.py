@@ -7,8 +7,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
-from strongroom.queue_errors import QUEUE_NOT_FOUND
+from strongroom.errors.core import QUEUE_NOT_FOUND, StorageError
 from strongroom.services.core.decisions import (
     UNDECODED,
     Decision,

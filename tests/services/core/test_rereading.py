@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from strongroom import blob_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, block, copy
 from strongroom.services.blob import blobs
 from strongroom.services.blob.copies import copying
@@ -155,10 +156,10 @@ def test_a_container_that_is_swept_meanwhile_is_not_found(attempt: Attempt) -> N
         with pytest.raises(StorageError) as caught:
             await attempt(on)
         if attempt is copy_it:
-            assert caught.value.row is blob_errors.CANNOT_VERIFY_COPY_SOURCE
-            assert caught.value.message == blob_errors.CONTAINER_NOT_FOUND.message
+            assert caught.value.row is copy_errors.CANNOT_VERIFY_COPY_SOURCE
+            assert caught.value.message == errors.CONTAINER_NOT_FOUND.message
         else:
-            assert caught.value.row is blob_errors.CONTAINER_NOT_FOUND
+            assert caught.value.row is errors.CONTAINER_NOT_FOUND
         assert not on.held.of(Readers)._active
 
     run(test)

@@ -7,8 +7,9 @@ from collections.abc import Awaitable
 
 import pytest
 
-from strongroom import errors, file_errors
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.services.core import timeouts
 
 LATE = file_errors.CLIENT_CACHE_FLUSH_DELAY

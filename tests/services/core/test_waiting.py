@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from strongroom import errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Key, Partition, Ref
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import MustWait, Waiting
 from tests.services.container_calls import run

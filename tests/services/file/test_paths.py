@@ -7,8 +7,9 @@ from contextlib import suppress
 
 import pytest
 
-from strongroom import errors, file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.file import share
 from strongroom.operations.file.rename import RENAME_DIRECTORY
 from strongroom.services.core.runner import Services
@@ -148,7 +149,7 @@ def test_a_share_that_is_deleted_meanwhile_is_what_is_missing(at: int) -> None:
         EngineCalls(on.store, at, delete)
         with pytest.raises(StorageError) as refused:
             await do.look(on, "a/d/f")
-        assert refused.value.row is file_errors.SHARE_NOT_FOUND
+        assert refused.value.row is errors.SHARE_NOT_FOUND
 
     given.run(scenario)
 
@@ -164,7 +165,7 @@ def test_a_name_that_is_missing_says_nothing_without_its_share(path: str) -> Non
         EngineCalls(on.store, 2, delete)  # after the names were read
         with pytest.raises(StorageError) as refused:
             await do.look(on, path)
-        assert refused.value.row is file_errors.SHARE_NOT_FOUND
+        assert refused.value.row is errors.SHARE_NOT_FOUND
 
     given.run(scenario)
 

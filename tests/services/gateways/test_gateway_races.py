@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from strongroom.account_switches import Switches
-from strongroom.blob_errors import BLOB_NOT_FOUND
-from strongroom.errors import CONDITION_NOT_MET, StorageError
+from strongroom.errors.blob import BLOB_NOT_FOUND
+from strongroom.errors.core import CONDITION_NOT_MET, StorageError
 from strongroom.operations.blob import blob, tag
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.blob import blobs

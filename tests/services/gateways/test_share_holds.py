@@ -11,7 +11,7 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Unavailable
 from strongroom.engines.memory import MemoryEngine
-from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.errors.core import SERVER_BUSY, StorageError
 from strongroom.operations.file import copy, directory, file, handle, share
 from strongroom.semantics.core import copies
 from strongroom.semantics.file import durability

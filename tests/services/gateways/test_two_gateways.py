@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from strongroom.blob_errors import CONTAINER_NOT_FOUND
 from strongroom.clock import ManualClock
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.gateways import MemoryGateway
 from strongroom.engines.memory.updates import MemoryUpdates
+from strongroom.errors.core import CONTAINER_NOT_FOUND
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.engines.memory import MemoryEngine
+from strongroom.errors import file as file_errors
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES, LIST_HANDLES
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition, Use

@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from strongroom.errors import RESOURCE_NOT_FOUND, StorageError
+from strongroom.errors.core import RESOURCE_NOT_FOUND, StorageError
 from strongroom.semantics.file.accesses import Use
 from strongroom.semantics.file.oplocks import CachingKind
 from strongroom.services.core.runner import Services

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.durability import DisconnectReason

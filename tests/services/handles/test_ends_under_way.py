@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.engines.base import Record, Ref, Unavailable
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens

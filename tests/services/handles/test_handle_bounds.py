@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock

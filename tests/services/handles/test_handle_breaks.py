@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.oplocks import Caching, CachingKind, OplockLevel

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.engines.base import Unavailable
+from strongroom.errors import file as file_errors
 from strongroom.operations.file import handle as operations
 from strongroom.semantics.core.listing import START
 from strongroom.semantics.file import accesses

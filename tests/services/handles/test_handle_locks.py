@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import locking
 from strongroom.services.file.handles.model import Handle, RequestedLock

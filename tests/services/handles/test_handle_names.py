@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services

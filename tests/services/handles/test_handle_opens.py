@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
 from strongroom.engines.base import Record, Ref, Unavailable
+from strongroom.errors import file as file_errors
 from strongroom.operations.file import share
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import pytest
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.file import file
 from strongroom.semantics.file import accesses, oplocks
 from strongroom.semantics.file.accesses import Use

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.file import file
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.attributes import Attribute

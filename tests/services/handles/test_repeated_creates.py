@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.file.admission import Opens

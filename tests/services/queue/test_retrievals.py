@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from strongroom import queue_errors
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
 from strongroom.engines.memory import MemoryEngine
+from strongroom.errors import queue as queue_errors
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues, retrievals
 from strongroom.services.queue.claims import Claims

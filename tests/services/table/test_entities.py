@@ -10,7 +10,7 @@ import pytest
 from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Position
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services

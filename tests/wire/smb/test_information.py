@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information import file_information as info
 from strongroom.wire.smb.information import filesystem_information as volumes

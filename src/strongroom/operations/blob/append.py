@@ -10,7 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from strongroom import blob_errors, errors
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob.fields import append_fields, blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import fields, permissions
@@ -50,7 +52,7 @@ PUT_APPEND_BLOB: Final = Operation(
         blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         *protection_fields.REFUSALS,
     ),
     run=appends.create,
@@ -86,7 +88,7 @@ APPEND_BLOCK: Final = Operation(
         blob_errors.MAX_BLOB_SIZE_CONDITION_NOT_MET,
         blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
         blob_errors.BLOB_IS_SEALED,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         *protection_fields.PROTECTED,
     ),
     run=appends.append_block,
@@ -106,7 +108,7 @@ SEAL_BLOB: Final = Operation(
     fails=(
         blob_errors.FEATURE_VERSION_MISMATCH,
         blob_errors.APPEND_POSITION_CONDITION_NOT_MET,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
     ),
     run=appends.seal,
 )

@@ -9,8 +9,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from strongroom import blob_errors, limits
+from strongroom import limits
 from strongroom.auth.authorize import Permission
+from strongroom.errors import blob as blob_errors
 from strongroom.operations.blob.blob import (
     DELETE_BLOB,
     DELETE_PERMANENTLY,

@@ -10,7 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from strongroom import blob_errors, errors
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob.fields import blob_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
@@ -69,7 +71,7 @@ PUT_BLOB: Final = Operation(
         errors.REQUEST_BODY_TOO_LARGE,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
         *protection_fields.REFUSALS,
     ),
@@ -100,7 +102,7 @@ GET_BLOB: Final = Operation(
     fails=(
         errors.INVALID_RANGE,
         errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     ),
     run=blobs.get_blob,
@@ -149,8 +151,8 @@ SET_BLOB_PROPERTIES: Final = Operation(
     accepts=(blob_fields.NEW_PROPERTIES,),
     returns=(give.ETAG, give.LAST_MODIFIED, give.SEQUENCE_NUMBER),
     fails=(
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
         *protection_fields.PROTECTED,
     ),
@@ -172,8 +174,8 @@ SET_BLOB_METADATA: Final = Operation(
     ),
     returns=(give.ETAG, give.LAST_MODIFIED, give.ENCRYPTED, give.VERSION_ID),
     fails=(
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
         *protection_fields.PROTECTED,
     ),
@@ -202,8 +204,8 @@ SNAPSHOT_BLOB: Final = Operation(
         give.VERSION_ID,
     ),
     fails=(
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
         *protection_fields.PROTECTED,
     ),
@@ -224,7 +226,7 @@ DELETE_BLOB: Final = Operation(
     returns=(give.PERMANENT,),
     fails=(
         blob_errors.SNAPSHOTS_PRESENT,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         *protection_fields.PROTECTED,
     ),
     run=snapshots.delete_blob,
@@ -246,7 +248,7 @@ DELETE_VERSION: Final = Operation(
     returns=(give.PERMANENT,),
     fails=(
         blob_errors.SNAPSHOTS_PRESENT,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB,
         *protection_fields.PROTECTED,
     ),
@@ -301,7 +303,7 @@ SET_BLOB_TIER: Final = Operation(
     success=give.tier_status,
     fails=(
         blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
         blob_errors.INVALID_BLOB_TIER,
         blob_errors.CANNOT_CHANGE_TO_LOWER_TIER,
         blob_errors.BLOB_BEING_REHYDRATED,

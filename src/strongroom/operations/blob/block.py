@@ -8,7 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob.fields import blob_fields, block_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
@@ -43,8 +46,8 @@ PUT_BLOCK: Final = Operation(
         blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
         errors.REQUEST_BODY_TOO_LARGE,
         errors.MISSING_CONTENT_LENGTH_HEADER,
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     ),
     run=blocks.put_block,
@@ -89,8 +92,8 @@ PUT_BLOCK_LIST: Final = Operation(
     fails=(
         blob_errors.INVALID_BLOCK_LIST,
         blob_errors.BLOCK_LIST_TOO_LONG,
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.BLOB_ARCHIVED,
         blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
         blob_errors.SNAPSHOTS_PRESENT,
         *protection_fields.REFUSALS,
@@ -112,7 +115,7 @@ GET_BLOCK_LIST: Final = Operation(
     accepts=(block_fields.BLOCK_LIST_COMMITTED, block_fields.BLOCK_LIST_UNCOMMITTED),
     returns=(XML, give.COMMITTED_ETAG, give.COMMITTED_LAST_MODIFIED, give.BLOB_LENGTH),
     content=documents.block_list,
-    fails=(blob_errors.BLOB_ARCHIVED,),
+    fails=(copy_errors.BLOB_ARCHIVED,),
     run=blocks.get_block_list,
 )
 

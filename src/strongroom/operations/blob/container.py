@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, limits
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
 from strongroom.operations.blob import listings
 from strongroom.operations.blob.fields import container_fields as fields
 from strongroom.operations.blob.fields import container_returned as container

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob.fields import blob_fields, copy_fields, protection_fields
 from strongroom.operations.blob.fields import returned as give
 from strongroom.operations.core import copies, fields, permissions
@@ -19,13 +21,13 @@ from strongroom.services.core.calls import ConditionUse, Existence, Rule
 from strongroom.values import Purpose
 
 _SOURCE_ERRORS: Final = (
-    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-    blob_errors.COPY_SOURCE_FORBIDDEN,
-    blob_errors.COPY_SOURCE_UNAUTHENTICATED,
-    blob_errors.SOURCE_CONDITION_NOT_MET,
+    copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+    copy_errors.COPY_SOURCE_FORBIDDEN,
+    copy_errors.COPY_SOURCE_UNAUTHENTICATED,
+    copy_errors.SOURCE_CONDITION_NOT_MET,
     blob_errors.TARGET_CONDITION_NOT_MET,
-    blob_errors.PENDING_COPY_OPERATION,
-    blob_errors.BLOB_ARCHIVED,
+    copy_errors.PENDING_COPY_OPERATION,
+    copy_errors.BLOB_ARCHIVED,
     blob_errors.UNAUTHORIZED_BLOB_OVERWRITE,
     blob_errors.INVALID_BLOB_TYPE,
     blob_errors.SNAPSHOTS_PRESENT,
@@ -121,7 +123,7 @@ ABORT_COPY: Final = Operation(
     input=copying.AbortCopy,
     accepts=(copies.COPY_ID,),
     success=204,
-    fails=(blob_errors.NO_PENDING_COPY_OPERATION, blob_errors.COPY_ID_MISMATCH),
+    fails=(copy_errors.NO_PENDING_COPY_OPERATION, copy_errors.COPY_ID_MISMATCH),
     run=copying.abort_copy,
 )
 

@@ -25,8 +25,9 @@ from strongroom.operations.blob import (
     page,
     service,
     tag,
+    unserved,
 )
-from strongroom.operations.core import unserved
+from strongroom.operations.blob.implied_errors import implied_errors
 from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Resource
@@ -104,5 +105,10 @@ def _check_names(addressed: ResourceAddress) -> None:
 
 
 ENDPOINT: Final = Endpoint(
-    Service.BLOB, ROUTES, _address, _check_names, refuse_unserved=unserved.refuse_unserved
+    Service.BLOB,
+    ROUTES,
+    _address,
+    _check_names,
+    refuse_unserved=unserved.refuse_unserved,
+    implied=implied_errors,
 )

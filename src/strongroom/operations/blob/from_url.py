@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob import append, blob, block, page
 from strongroom.operations.blob.fields import (
     append_fields,
@@ -25,12 +26,12 @@ from strongroom.services.blob.from_url import append_blobs, block_blobs, page_bl
 
 COPIES: Final = When("x-ms-copy-source")
 SOURCE_ERRORS: Final = (
-    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-    blob_errors.COPY_SOURCE_FORBIDDEN,
-    blob_errors.COPY_SOURCE_UNAUTHENTICATED,
-    blob_errors.COPY_SOURCE_NOT_MODIFIED,
-    blob_errors.COPY_SOURCE_CONDITION_NOT_MET,
-    blob_errors.BLOB_ARCHIVED,
+    copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+    copy_errors.COPY_SOURCE_FORBIDDEN,
+    copy_errors.COPY_SOURCE_UNAUTHENTICATED,
+    copy_errors.COPY_SOURCE_NOT_MODIFIED,
+    copy_errors.COPY_SOURCE_CONDITION_NOT_MET,
+    copy_errors.BLOB_ARCHIVED,
     errors.INVALID_RANGE,
 )
 """The errors that concern the source of a From URL operation."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors
+from strongroom.errors import blob as blob_errors
 from strongroom.operations.blob.fields import protection_fields
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource

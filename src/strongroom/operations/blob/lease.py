@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors
+from strongroom.errors import copies as copy_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.leases import ACTIONS, LeasedKind, declared
 from strongroom.operations.core.spec import Resource
@@ -36,7 +36,7 @@ _KINDS: Final = (
         permissions.BREAK_LEASE,
         Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY, purpose=Purpose.UPKEEP),
         leasing.lease_blob,
-        (blob_errors.PENDING_COPY_OPERATION,),
+        (copy_errors.PENDING_COPY_OPERATION,),
     ),
 )
 

@@ -10,7 +10,9 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from strongroom import blob_errors, errors
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob.fields import (
     blob_fields,
@@ -34,7 +36,7 @@ _WRITES: Final = Rule(LeaseUse.WRITE, ConditionUse.WRITE, kind=BlobKind.PAGE)
 _CHANGES: Final = replace(_WRITES, names_scope=True)
 _FREES: Final = replace(_CHANGES, purpose=Purpose.UPKEEP)
 _NOT_NOW: Final = (
-    blob_errors.PENDING_COPY_OPERATION,
+    copy_errors.PENDING_COPY_OPERATION,
     blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB,
     *protection_fields.PROTECTED,
 )
@@ -227,10 +229,10 @@ COPY_INCREMENTALLY: Final = Operation(
     success=202,
     returns=(give.ETAG, give.LAST_MODIFIED, give.COPY_ID, give.COPY_STATUS),
     fails=(
-        blob_errors.PENDING_COPY_OPERATION,
-        blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-        blob_errors.COPY_SOURCE_FORBIDDEN,
-        blob_errors.COPY_SOURCE_UNAUTHENTICATED,
+        copy_errors.PENDING_COPY_OPERATION,
+        copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+        copy_errors.COPY_SOURCE_FORBIDDEN,
+        copy_errors.COPY_SOURCE_UNAUTHENTICATED,
         blob_errors.INVALID_SOURCE_BLOB_URL,
         blob_errors.INVALID_SOURCE_BLOB_TYPE,
         blob_errors.INCREMENTAL_COPY_SOURCE_MUST_BE_SNAPSHOT,

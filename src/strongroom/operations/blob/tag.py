@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, limits
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
 from strongroom.operations.blob import documents
 from strongroom.operations.blob.fields import blob_fields, tag_fields
 from strongroom.operations.core import permissions
@@ -58,7 +60,7 @@ SET_BLOB_TAGS: Final = Operation(
         blob_errors.EMPTY_TAG_NAME,
         blob_errors.INVALID_TAG,
         blob_errors.TAGS_TOO_LARGE,
-        blob_errors.PENDING_COPY_OPERATION,
+        copy_errors.PENDING_COPY_OPERATION,
     ),
     run=tagging.set_tags,
 )

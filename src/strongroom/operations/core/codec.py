@@ -13,12 +13,18 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.authorize import Grant
 from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError, invalid_header, invalid_query, missing_header
-from strongroom.operations.core import fields, unserved
+from strongroom.errors import core as errors
+from strongroom.errors.core import (
+    StorageError,
+    invalid_header,
+    invalid_query,
+    missing_header,
+    not_served,
+)
+from strongroom.operations.core import fields
 from strongroom.operations.core.endpoint import ResourceAddress
 from strongroom.operations.core.spec import Defaults, Operation, Origin
 from strongroom.semantics.core import conditions as conditional
@@ -173,7 +179,7 @@ def _take_structured(operation: Operation, request: Request) -> None:
     if value is None or any(fields.STRUCTURED_BODY in one.headers for one in operation.accepts):
         return
     if operation.body is None or operation.body.unframe is None:
-        raise unserved.not_served(f"The header {fields.STRUCTURED_BODY} with {operation.name}")
+        raise not_served(f"The header {fields.STRUCTURED_BODY} with {operation.name}")
     fields.is_structured(fields.STRUCTURED_BODY, value)
     length = request.headers.get(fields.STRUCTURED_LENGTH)
     if length is None:

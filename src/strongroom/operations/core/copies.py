@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from strongroom import limits
-from strongroom.errors import invalid_header
+from strongroom.errors.core import invalid_header
 from strongroom.operations.core.answers import Headers
 from strongroom.operations.core.fields import filled, header, parameter
 from strongroom.operations.core.spec import Field

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, cast
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.wire.core.http import Headers, Request
 from strongroom.wire.core.query import Query
 

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors.core import ErrorCode, StorageError
+from strongroom.operations.core.implied_errors import common_errors
 from strongroom.operations.core.routes import Routes
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.wire.core import errors_xml
@@ -55,6 +56,10 @@ def _as_sent(request: Request) -> str:
     return request.method
 
 
+def _no_further(operation: Operation) -> frozenset[ErrorCode]:
+    return frozenset()
+
+
 def xml_refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
 ) -> RefusalBody:
@@ -76,6 +81,7 @@ class Endpoint:
         refusal: returns the body of a refusal from (error, x-ms-request-id, wall time in ticks, the
             operation if it is known).
         always: headers of every answer.
+        implied: returns the errors that follow from a declaration in this service alone.
     """
 
     service: Service
@@ -87,3 +93,12 @@ class Endpoint:
     method: Callable[[Request], str] = _as_sent
     refusal: Callable[[StorageError, str, int, Operation | None], RefusalBody] = xml_refusal
     always: tuple[tuple[str, str], ...] = ()
+    implied: Callable[[Operation], frozenset[ErrorCode]] = _no_further
+
+    def implied_errors(self, operation: Operation) -> frozenset[ErrorCode]:
+        """Return the errors of an operation that its `fails` need not repeat."""
+        return common_errors(operation) | self.implied(operation)
+
+    def declares(self, operation: Operation, row: ErrorCode) -> bool:
+        """Whether the operation may answer this error."""
+        return row in operation.fails or row in self.implied_errors(operation)

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header, missing_header
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.core import names
 from strongroom.semantics.core.conditions import NONE, Conditions

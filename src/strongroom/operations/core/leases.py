@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.auth.authorize import Permission
-from strongroom.errors import ErrorCode, missing_header
+from strongroom.errors import leases as lease_errors
+from strongroom.errors.core import ErrorCode, missing_header
 from strongroom.operations.core.fields import LEASE_ID_HEADER, filled, header, integer
 from strongroom.operations.core.listing_fields import ANY_INTEGER
 from strongroom.operations.core.spec import Field, Operation, Resource, Returned, When
@@ -73,9 +74,12 @@ def lease_headers(lease: Lease | None, now: int) -> tuple[tuple[str, str], ...]:
     return tuple(trio)
 
 
-HELD: Final = (errors.LEASE_ALREADY_PRESENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED)
-MISMATCH: Final = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
-ABSENT: Final = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
+HELD: Final = (
+    lease_errors.LEASE_ALREADY_PRESENT,
+    lease_errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED,
+)
+MISMATCH: Final = lease_errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
+ABSENT: Final = lease_errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
 
 
 class LeaseActionRow(msgspec.Struct, frozen=True):
@@ -105,14 +109,14 @@ ACTIONS: Final = (
         "renew",
         leasing.RenewLease,
         (HELD_ID,),
-        (MISMATCH, errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED),
+        (MISMATCH, lease_errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED),
         (LEASE_ID,),
     ),
     LeaseActionRow(
         "change",
         leasing.ChangeLease,
         (HELD_ID, NEW_ID),
-        (MISMATCH, ABSENT, errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED),
+        (MISMATCH, ABSENT, lease_errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED),
         (LEASE_ID,),
     ),
     LeaseActionRow("release", leasing.ReleaseLease, (HELD_ID,), (MISMATCH,)),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import limits
-from strongroom.errors import out_of_range_query
+from strongroom.errors.core import out_of_range_query
 from strongroom.operations.core.fields import parameter
 from strongroom.operations.core.spec import Field, Origin
 from strongroom.wire.core.http import Request

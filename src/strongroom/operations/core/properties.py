@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from strongroom import limits
-from strongroom.errors import CORS_PREFLIGHT_FAILURE
+from strongroom.errors.core import CORS_PREFLIGHT_FAILURE
 from strongroom.operations.core import answers, permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import BodyKind, Operation, Resource

@@ -10,8 +10,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import ErrorCode, StorageError, invalid_header, invalid_query, missing_header
+from strongroom.errors import core as errors
+from strongroom.errors.core import (
+    ErrorCode,
+    StorageError,
+    invalid_header,
+    invalid_query,
+    missing_header,
+)
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query

@@ -9,17 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 
-from strongroom import blob_errors, errors, file_errors, queue_errors, table_errors
 from strongroom.auth.authorize import Permission
 from strongroom.enums import FastHashEnum
-from strongroom.errors import ErrorCode
+from strongroom.errors.core import ErrorCode
 from strongroom.operations.core import defaults
-from strongroom.semantics.core.lease import GUARDS, LeaseUse
-from strongroom.services.core.calls import Call, ConditionUse, Existence, Rule
+from strongroom.services.core.calls import Call, Rule
 from strongroom.services.core.runner import Services
 from strongroom.wire.core.http import BodyReader, Headers, Request
 from strongroom.wire.core.path import SECONDARY, UrlTarget
@@ -227,10 +225,6 @@ class Operation:
         """Whether the operation is refused on the secondary endpoint."""
         return not set(self.methods) <= {"GET", "HEAD", "OPTIONS"}
 
-    def may_fail_with(self, row: ErrorCode) -> bool:
-        """Whether the declaration allows the operation to raise this error."""
-        return row in self.fails or row in common_errors(self)
-
 
 def _defaults(operation: Operation) -> Defaults | None:
     headers = frozenset(name for one in operation.accepts for name in one.headers)
@@ -241,138 +235,3 @@ def _defaults(operation: Operation) -> Defaults | None:
         return None
     has_document = operation.body is not None and operation.body.parse is not None
     return Defaults(headers, query, values, None if has_document else operation.input(**values))
-
-
-_ALWAYS: Final = frozenset(
-    {
-        errors.AUTHENTICATION_FAILED,
-        errors.AUTHORIZATION_FAILURE,
-        errors.AUTHORIZATION_PERMISSION_MISMATCH,
-        errors.AUTHORIZATION_PROTOCOL_MISMATCH,
-        errors.AUTHORIZATION_SOURCE_IPMISMATCH,
-        errors.AUTHORIZATION_SERVICE_MISMATCH,
-        errors.AUTHORIZATION_RESOURCE_TYPE_MISMATCH,
-        errors.CONDITION_HEADERS_NOT_SUPPORTED,
-        errors.INCOMPLETE_BODY,
-        errors.INSUFFICIENT_ACCOUNT_PERMISSIONS,
-        errors.INSUFFICIENT_STORAGE,
-        errors.INTERNAL_ERROR,
-        errors.INVALID_AUTHENTICATION_INFO,
-        errors.INVALID_HEADER_VALUE,
-        errors.INVALID_INPUT,
-        errors.INVALID_QUERY_PARAMETER_VALUE,
-        errors.INVALID_RESOURCE_NAME,
-        errors.INVALID_TOKEN,
-        errors.INVALID_URI,
-        errors.MISSING_REQUIRED_HEADER,
-        errors.MISSING_REQUIRED_QUERY_PARAMETER,
-        errors.NO_AUTHENTICATION_INFORMATION,
-        errors.NOT_IMPLEMENTED,
-        errors.OPERATION_TIMED_OUT,
-        errors.OUT_OF_RANGE_INPUT,
-        errors.OUT_OF_RANGE_QUERY_PARAMETER_VALUE,
-        errors.PUBLIC_ACCESS_NOT_PERMITTED,
-        errors.REQUEST_TIMEOUT,
-        errors.RESOURCE_NOT_FOUND,
-        errors.SERVER_BUSY,
-        errors.UNSUPPORTED_HEADER,
-    }
-)
-_METADATA: Final = frozenset(
-    {errors.EMPTY_METADATA_KEY, errors.INVALID_METADATA, errors.METADATA_TOO_LARGE}
-)
-_DOCUMENT: Final = frozenset(
-    {
-        errors.INVALID_XML_DOCUMENT,
-        errors.INVALID_XML_NODE_VALUE,
-        errors.MISSING_REQUIRED_XML_NODE,
-        errors.UNSUPPORTED_XML_NODE,
-        errors.REQUEST_BODY_TOO_LARGE,
-        errors.MISSING_CONTENT_LENGTH_HEADER,
-    }
-)
-_DIGESTS: Final = frozenset(
-    {
-        errors.INVALID_MD5,
-        errors.MD5_MISMATCH,
-        errors.CRC64_MISMATCH,
-        errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT,
-    }
-)
-_SCOPES: Final = frozenset(
-    {
-        blob_errors.BLOB_CUSTOMER_SPECIFIED_ENCRYPTION_MISMATCH,
-        blob_errors.REQUEST_FORBIDDEN_BY_CONTAINER_ENCRYPTION_POLICY,
-    }
-)
-# The errors of the lease check, by the way in which an operation uses the lease.
-_LEASES: Final = {
-    use: frozenset(row for (_, asked, _), row in GUARDS.items() if asked is use and row is not None)
-    for use in LeaseUse
-}
-_READ_CONDITIONS: Final = frozenset(
-    {errors.NOT_MODIFIED, errors.CONDITION_NOT_MET, errors.UNSATISFIABLE_CONDITION}
-)
-_WRITE_CONDITIONS: Final = frozenset(
-    {errors.CONDITION_NOT_MET, errors.MULTIPLE_CONDITION_HEADERS_NOT_SUPPORTED}
-)
-_CONDITIONS: Final[dict[ConditionUse, frozenset[ErrorCode]]] = {
-    ConditionUse.NONE: frozenset(),
-    ConditionUse.IGNORED: frozenset(),
-    ConditionUse.READ: _READ_CONDITIONS,
-    ConditionUse.BLOB_READ: _READ_CONDITIONS,
-    ConditionUse.WRITE: _WRITE_CONDITIONS,
-    ConditionUse.BLOB_WRITE: _WRITE_CONDITIONS,
-    ConditionUse.TAGS: _WRITE_CONDITIONS,
-    ConditionUse.REFUSED: _WRITE_CONDITIONS,
-    ConditionUse.DATES: _WRITE_CONDITIONS,
-    ConditionUse.MODIFIED_SINCE: _WRITE_CONDITIONS,
-    ConditionUse.UNMODIFIED_SINCE: _WRITE_CONDITIONS,
-}
-_MISSING_PLACE: Final = {
-    Resource.CONTAINER: blob_errors.CONTAINER_NOT_FOUND,
-    Resource.BLOB: blob_errors.CONTAINER_NOT_FOUND,
-    Resource.DATA_LAKE: blob_errors.CONTAINER_NOT_FOUND,
-    Resource.QUEUE: queue_errors.QUEUE_NOT_FOUND,
-    Resource.MESSAGES: queue_errors.QUEUE_NOT_FOUND,
-    Resource.MESSAGE: queue_errors.QUEUE_NOT_FOUND,
-    Resource.TABLE: table_errors.TABLE_NOT_FOUND,
-    Resource.ENTITY: table_errors.TABLE_NOT_FOUND,
-    Resource.BATCH: table_errors.TABLE_NOT_FOUND,
-    Resource.SHARE: file_errors.SHARE_NOT_FOUND,
-    Resource.DIRECTORY: file_errors.SHARE_NOT_FOUND,
-    Resource.FILE: file_errors.SHARE_NOT_FOUND,
-}
-
-
-def common_errors(operation: Operation) -> frozenset[ErrorCode]:
-    """Return the errors that follow from an operation's declaration; its `fails` need not repeat
-    them."""
-    rule = operation.rule
-    found = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions] | _missing(operation)
-    if rule.names_scope:
-        found |= {blob_errors.BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION}
-    if rule.kind is not None:
-        found |= {blob_errors.INVALID_BLOB_TYPE}
-    if rule.conditions is ConditionUse.WRITE and rule.existence is Existence.CREATES:
-        found |= {blob_errors.BLOB_ALREADY_EXISTS}
-    if operation.refusal is not None:
-        found |= {operation.refusal}
-    if operation.waits:
-        found |= {errors.NOT_MODIFIED}
-    if operation.body is not None and operation.body.parse is not None:
-        found |= _DOCUMENT
-    for one in operation.accepts:
-        found |= _METADATA if "x-ms-meta" in one.headers else frozenset()
-        found |= _DIGESTS if "content-md5" in one.headers else frozenset()
-        found |= _SCOPES if "x-ms-encryption-scope" in one.headers else frozenset()
-    return found
-
-
-def _missing(operation: Operation) -> frozenset[ErrorCode]:
-    """Return the errors for a container (queue, table, share) or blob that does not exist."""
-    place = _MISSING_PLACE.get(operation.resource)
-    found = frozenset[ErrorCode]() if place is None else frozenset((place,))
-    if operation.resource is Resource.BLOB and operation.rule.existence is not Existence.CREATES:
-        found |= {blob_errors.BLOB_NOT_FOUND}
-    return found

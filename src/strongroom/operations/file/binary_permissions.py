@@ -11,9 +11,8 @@ import base64
 import binascii
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import StorageError, invalid_header
-from strongroom.operations.core.unserved import not_served
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError, invalid_header, not_served
 from strongroom.wire.core.http import Request
 from strongroom.wire.core.query import Query
 from strongroom.wire.smb.information.sddl import parse_sddl, sddl

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors, file_errors
-from strongroom.errors import invalid_header
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import invalid_header
 from strongroom.operations.core import permissions
 from strongroom.operations.core.copies import COPY_ID, COPY_SOURCE, COPY_WAIT
 from strongroom.operations.core.fields import METADATA, filled, flag, header, one_of
@@ -83,10 +85,10 @@ COPY_FILE: Final = Operation(
     fails=(
         *CHANGES,
         *SMB_VALUES,
-        blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-        blob_errors.COPY_SOURCE_FORBIDDEN,
-        blob_errors.COPY_SOURCE_UNAUTHENTICATED,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+        copy_errors.COPY_SOURCE_FORBIDDEN,
+        copy_errors.COPY_SOURCE_UNAUTHENTICATED,
+        copy_errors.BLOB_ARCHIVED,
         errors.RESOURCE_TYPE_MISMATCH,
         errors.REQUEST_BODY_TOO_LARGE,
         file_errors.SHARE_SIZE_LIMIT_REACHED,
@@ -108,8 +110,8 @@ ABORT_COPY_FILE: Final = Operation(
     success=204,
     fails=(
         *CHANGES,
-        blob_errors.NO_PENDING_COPY_OPERATION,
-        blob_errors.COPY_ID_MISMATCH,
+        copy_errors.NO_PENDING_COPY_OPERATION,
+        copy_errors.COPY_ID_MISMATCH,
     ),
     run=copying.abort_copy,
 )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, file_errors
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.fields import METADATA

@@ -12,7 +12,7 @@ import msgspec
 
 from strongroom.auth.refusals import authentication_failed
 from strongroom.auth.request import Service
-from strongroom.errors import invalid_header, missing_header
+from strongroom.errors.core import invalid_header, missing_header
 from strongroom.operations.core import properties
 from strongroom.operations.core.delegation import get_user_delegation_key
 from strongroom.operations.core.endpoint import Endpoint, ResourceAddress

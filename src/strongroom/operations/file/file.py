@@ -10,7 +10,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors, errors, file_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.fields import METADATA, RANGE
@@ -39,7 +41,7 @@ _SEEN: Final = (*_SHARED, file_errors.SHARE_SNAPSHOT_NOT_FOUND)
 CHANGES: Final = (
     *_SHARED,
     file_errors.READ_ONLY_ATTRIBUTE,
-    blob_errors.PENDING_COPY_OPERATION,
+    copy_errors.PENDING_COPY_OPERATION,
 )
 """The errors of any change of a file."""
 _CHANGED: Final = (give.NODE_ETAG, give.NODE_LAST_MODIFIED, give.ENCRYPTED)

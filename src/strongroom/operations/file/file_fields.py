@@ -10,8 +10,10 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, file_errors, limits
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError, invalid_header, missing_header, not_served
 from strongroom.operations.core.fields import (
     RANGE_HEADERS,
     filled,
@@ -22,7 +24,6 @@ from strongroom.operations.core.fields import (
 )
 from strongroom.operations.core.listing_fields import max_results
 from strongroom.operations.core.spec import Field
-from strongroom.operations.core.unserved import not_served
 from strongroom.operations.file import binary_permissions
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.snapshot_times import snapshot_time

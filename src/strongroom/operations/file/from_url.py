@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors, file_errors
-from strongroom.errors import invalid_header, missing_header
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import invalid_header, missing_header
 from strongroom.operations.core import permissions
 from strongroom.operations.core.copies import (
     AUTHORIZATION_HEADER,
@@ -102,11 +104,11 @@ PUT_RANGE_FROM_URL: Final = Operation(
         errors.INVALID_RANGE,
         errors.REQUEST_BODY_TOO_LARGE,
         errors.CRC64_MISMATCH,
-        blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-        blob_errors.COPY_SOURCE_FORBIDDEN,
-        blob_errors.COPY_SOURCE_UNAUTHENTICATED,
-        blob_errors.COPY_SOURCE_CONDITION_NOT_MET,
-        blob_errors.BLOB_ARCHIVED,
+        copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+        copy_errors.COPY_SOURCE_FORBIDDEN,
+        copy_errors.COPY_SOURCE_UNAUTHENTICATED,
+        copy_errors.COPY_SOURCE_CONDITION_NOT_MET,
+        copy_errors.BLOB_ARCHIVED,
     ),
     run=from_url.put_range_from_url,
 )

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, long_document
 from strongroom.operations.core.fields import flag, header, parameter

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.file.share_fields import share_snapshot

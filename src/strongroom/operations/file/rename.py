@@ -9,8 +9,11 @@ from __future__ import annotations
 from typing import Final
 from urllib.parse import urlsplit
 
-from strongroom import blob_errors, errors, file_errors
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors import leases as lease_errors
+from strongroom.errors.core import StorageError, invalid_header, missing_header
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import METADATA, filled, flag, header
 from strongroom.operations.core.spec import Field, Operation, Resource
@@ -94,11 +97,11 @@ _FAILS: Final = (
     file_errors.SMB_DELETE_PENDING,
     file_errors.FILE_LOCK_CONFLICT,
     file_errors.CLIENT_CACHE_FLUSH_DELAY,
-    blob_errors.PENDING_COPY_OPERATION,
-    errors.LEASE_ID_MISSING,
-    errors.LEASE_LOST,
-    file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION,
-    file_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION,
+    copy_errors.PENDING_COPY_OPERATION,
+    lease_errors.LEASE_ID_MISSING,
+    lease_errors.LEASE_LOST,
+    lease_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION,
+    lease_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION,
 )
 
 RENAME_FILE: Final = Operation(

@@ -9,7 +9,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from strongroom import file_errors, limits
+from strongroom import limits
+from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.fields import METADATA

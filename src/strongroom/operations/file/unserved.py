@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.operations.core.unserved import not_served
+from strongroom.errors.core import not_served
 from strongroom.wire.core.http import Headers
 from strongroom.wire.core.query import Query
 

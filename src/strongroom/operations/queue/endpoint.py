@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.core import properties
 from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.routes import Routes

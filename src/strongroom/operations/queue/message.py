@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import limits, queue_errors
+from strongroom import limits
+from strongroom.errors import queue as queue_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
 from strongroom.operations.core.spec import BodyKind, Operation, Resource, When

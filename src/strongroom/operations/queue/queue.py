@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import limits, queue_errors
+from strongroom import limits
+from strongroom.errors import queue as queue_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML, metadata
 from strongroom.operations.core.delegation import get_user_delegation_key

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import limits, queue_errors
-from strongroom.errors import StorageError, invalid_query
+from strongroom import limits
+from strongroom.errors import queue as queue_errors
+from strongroom.errors.core import StorageError, invalid_query
 from strongroom.operations.core.fields import parameter
 from strongroom.operations.core.listing_fields import includes
 from strongroom.operations.core.spec import Field

@@ -10,11 +10,11 @@ from __future__ import annotations
 import re
 from typing import Final, cast
 
-from strongroom import limits, table_errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom import limits
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError, invalid_header, not_served
 from strongroom.operations.core.fields import header, parameter
 from strongroom.operations.core.spec import Field
-from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.table import edm, entities, property_names, table_filter
 from strongroom.semantics.table.edm import EdmType, NotOfType, OutOfRange, Value
 from strongroom.semantics.table.entities import Properties

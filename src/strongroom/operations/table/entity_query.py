@@ -9,7 +9,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from strongroom import limits, table_errors
+from strongroom import limits
+from strongroom.errors import table as table_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import BodyKind, Operation, Resource

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import limits, table_errors
+from strongroom import limits
+from strongroom.errors import table as table_errors
 from strongroom.operations.core import answers, permissions
 from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.table import entity_fields as fields

@@ -10,8 +10,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.values import BlobKind
 
 SINCE: Final = "2015-02-21"

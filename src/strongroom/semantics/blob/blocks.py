@@ -9,8 +9,9 @@ import base64
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
-from strongroom import blob_errors, limits
-from strongroom.errors import StorageError, invalid_query
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError, invalid_query
 from strongroom.values import BlockListKind
 
 Block = TypeVar("Block")

@@ -5,8 +5,8 @@ Must not live here: the states of a copy (semantics/core/copies.py). Source: "Co
 
 from __future__ import annotations
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core.lease import INFINITE, LeaseState, state
 from strongroom.values import BlobKind, Lease
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.values import ACCOUNT_SCOPE, is_encryption_scope
 
 HEADER: Final = "x-ms-encryption-scope"

@@ -25,9 +25,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.account_switches import IMMUTABILITY_DAYS_MAX
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.values import TICKS_PER_S, rfc1123
 
 UNTIL_HEADER: Final = "x-ms-immutability-policy-until-date"

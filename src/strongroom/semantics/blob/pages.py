@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors, limits
-from strongroom.errors import StorageError, invalid_header
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.values import ByteRange
 
 PAGE_BYTES: Final = 512

@@ -11,8 +11,8 @@ from urllib.parse import parse_qs, unquote, urlsplit
 
 import msgspec
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError, invalid_header, invalid_query
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError, invalid_header, invalid_query
 from strongroom.semantics.core.snapshot_times import snapshot_time
 
 DELETE_HEADER: Final = "x-ms-delete-snapshots"

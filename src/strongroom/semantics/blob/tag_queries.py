@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom.errors import StorageError, invalid_query
+from strongroom.errors.core import StorageError, invalid_query
 from strongroom.semantics.blob import tags
 from strongroom.semantics.core import names
 from strongroom.semantics.core.tag_expressions import Tokens

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote_plus
 
-from strongroom import blob_errors
-from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import ErrorCode, StorageError, invalid_header
 from strongroom.values import Metadata
 
 TAGS_MAX: Final = 10

@@ -18,8 +18,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.semantics.blob import pages
 from strongroom.values import BlobKind
 
@@ -99,7 +100,7 @@ def require_online(tier: str | None) -> None:
     """Refuse a request that needs the content of an archived blob. Raises StorageError
     BlobArchived."""
     if tier == ARCHIVE:
-        raise StorageError(blob_errors.BLOB_ARCHIVED)
+        raise StorageError(copy_errors.BLOB_ARCHIVED)
 
 
 def require_copy_tier(source: str | None, wanted: str | None) -> None:

@@ -14,8 +14,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors, errors
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.core import tag_expressions
 from strongroom.values import TICKS_PER_S, Etag, etag_text, rfc1123
 
@@ -46,6 +47,20 @@ class Conditions(msgspec.Struct, frozen=True):
 
 
 NONE: Final = Conditions()
+
+
+class WriteRefusals(msgspec.Struct, frozen=True):
+    """The errors of a write whose conditions do not hold.
+
+    Attributes:
+        missing: nothing is there to be changed.
+        existing: `If-None-Match: *` was sent, and something is there.
+        unmet: any other condition (TargetConditionNotMet for a copy's destination).
+    """
+
+    missing: ErrorCode
+    existing: ErrorCode
+    unmet: ErrorCode = errors.CONDITION_NOT_MET
 
 
 class ContainerConditions(enum.Enum):
@@ -125,21 +140,20 @@ def check_write(
     etag: Etag,
     modified: int,
     creates: bool,
-    tags: Mapping[str, str] = _NO_TAGS,
-    failed: ErrorCode = errors.CONDITION_NOT_MET,
+    tags: Mapping[str, str],
+    refusals: WriteRefusals,
 ) -> None:
     """Check the conditions of a write.
 
     Arguments:
         exists: whether a committed blob exists; `etag`, `modified` and `tags` are then its own.
         creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
-        failed: the error for an unmet condition (TargetConditionNotMet for a copy's destination);
-            for tags it is ConditionNotMet in every write.
+        refusals: the errors of this kind of write; for tags it is ConditionNotMet in every write.
 
-    Raises: MultipleConditionHeadersNotSupported, BlobNotFound, BlobAlreadyExists, `failed`.
+    Raises: MultipleConditionHeadersNotSupported, `refusals`.
     """
     if not exists and not creates:
-        raise StorageError(blob_errors.BLOB_NOT_FOUND)
+        raise StorageError(refusals.missing)
     if conditions is NONE:
         return
     require_write_combination(conditions)
@@ -149,12 +163,12 @@ def check_write(
         # Only a creation can violate `If-None-Match: *`: the service ignores the asterisk in other
         # writes.
         if creates:
-            raise StorageError(blob_errors.BLOB_ALREADY_EXISTS)
+            raise StorageError(refusals.existing)
         met = True
     else:
         met = _is_first_met(conditions, etag, modified)
     if not met:
-        raise StorageError(failed)
+        raise StorageError(refusals.unmet)
     _require_tagged(conditions, tags)
 
 
@@ -173,7 +187,7 @@ def check_source(
         return
     require_write_combination(conditions)
     if not _is_first_met(conditions, etag, modified):
-        raise StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+        raise StorageError(copy_errors.SOURCE_CONDITION_NOT_MET)
     _require_tagged(conditions, tags)
 
 
@@ -191,9 +205,9 @@ def check_read_source(
     if conditions is NONE:
         return
     if not _positive(conditions, etag, modified) or not _tagged(conditions, tags):
-        raise source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
+        raise source_unmet(copy_errors.COPY_SOURCE_CONDITION_NOT_MET)
     if not _changed(conditions, etag, modified, NONE_MATCH_ANY_FAILS_SINCE):
-        raise source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
+        raise source_unmet(copy_errors.COPY_SOURCE_NOT_MODIFIED)
 
 
 def source_unmet(row: ErrorCode) -> StorageError:

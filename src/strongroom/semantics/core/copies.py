@@ -11,8 +11,8 @@ import enum
 
 import msgspec
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 
 
 class CopyStatus(enum.Enum):
@@ -72,10 +72,10 @@ def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
     Raises: NoPendingCopyOperation, CopyIdMismatch (409).
     """
     if not is_pending(copy):
-        raise StorageError(blob_errors.NO_PENDING_COPY_OPERATION)
+        raise StorageError(copy_errors.NO_PENDING_COPY_OPERATION)
     assert copy is not None
     if copy.id != copy_id.lower():
-        raise StorageError(blob_errors.COPY_ID_MISMATCH)
+        raise StorageError(copy_errors.COPY_ID_MISMATCH)
     return msgspec.structs.replace(copy, status=CopyStatus.ABORTED, completed=now)
 
 
@@ -90,7 +90,7 @@ def require_none_pending(copy: Copy | None) -> None:
     Raises: PendingCopyOperation (409).
     """
     if is_pending(copy):
-        raise StorageError(blob_errors.PENDING_COPY_OPERATION)
+        raise StorageError(copy_errors.PENDING_COPY_OPERATION)
 
 
 def progress_text(copy: Copy) -> str:

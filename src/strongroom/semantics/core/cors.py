@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from strongroom import errors, limits
-from strongroom.errors import Extras, StorageError, invalid_header
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import Extras, StorageError, invalid_header
 from strongroom.service_properties import CorsRule
 
 METHODS: Final = frozenset(("DELETE", "GET", "HEAD", "MERGE", "OPTIONS", "PATCH", "POST", "PUT"))

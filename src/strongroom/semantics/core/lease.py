@@ -11,9 +11,11 @@ from __future__ import annotations
 import enum
 from typing import Final
 
-from strongroom import errors, file_errors, limits
+from strongroom import limits
 from strongroom.enums import FastHashEnum
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import leases as lease_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.values import TICKS_PER_S, Lease
 
 INFINITE: Final = -1
@@ -81,12 +83,12 @@ class LeaseUse(FastHashEnum):
 _LOCKED: Final = (LeaseState.LEASED, LeaseState.BREAKING)
 _A, _L, _G = LeaseState.AVAILABLE, LeaseState.LEASED, LeaseState.BREAKING
 _B, _E = LeaseState.BROKEN, LeaseState.EXPIRED
-_PRESENT = errors.LEASE_ALREADY_PRESENT
-_NOT_PRESENT = errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
-_MISMATCH = errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
-_BREAKING_NO_ACQUIRE = errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED
-_BREAKING_NO_CHANGE = errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED
-_BROKEN_NO_RENEW = errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED
+_PRESENT = lease_errors.LEASE_ALREADY_PRESENT
+_NOT_PRESENT = lease_errors.LEASE_NOT_PRESENT_WITH_LEASE_OPERATION
+_MISMATCH = lease_errors.LEASE_ID_MISMATCH_WITH_LEASE_OPERATION
+_BREAKING_NO_ACQUIRE = lease_errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED
+_BREAKING_NO_CHANGE = lease_errors.LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED
+_BROKEN_NO_RENEW = lease_errors.LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED
 
 _COLUMNS: Final = (_A, _L, _G, _B, _E)
 
@@ -123,16 +125,16 @@ TABLE: Final[dict[tuple[LeaseState, LeaseVerb, IdRelation], LeaseState | ErrorCo
     for state, cell in zip(_COLUMNS, cells, strict=True)
 }
 
-_LOST = errors.LEASE_LOST
-_BLOB_ABSENT = errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION
-_BLOB_OTHER = errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION
-_CONTAINER_ABSENT = errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION
-_CONTAINER_OTHER = errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION
-_SHARE_ABSENT = file_errors.LEASE_NOT_PRESENT_WITH_SHARE_OPERATION
-_SHARE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_SHARE_OPERATION
-_FILE_ABSENT = file_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION
-_FILE_OTHER = file_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION
-_MISSING = errors.LEASE_ID_MISSING
+_LOST = lease_errors.LEASE_LOST
+_BLOB_ABSENT = lease_errors.LEASE_NOT_PRESENT_WITH_BLOB_OPERATION
+_BLOB_OTHER = lease_errors.LEASE_ID_MISMATCH_WITH_BLOB_OPERATION
+_CONTAINER_ABSENT = lease_errors.LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION
+_CONTAINER_OTHER = lease_errors.LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION
+_SHARE_ABSENT = lease_errors.LEASE_NOT_PRESENT_WITH_SHARE_OPERATION
+_SHARE_OTHER = lease_errors.LEASE_ID_MISMATCH_WITH_SHARE_OPERATION
+_FILE_ABSENT = lease_errors.LEASE_NOT_PRESENT_WITH_FILE_OPERATION
+_FILE_OTHER = lease_errors.LEASE_ID_MISMATCH_WITH_FILE_OPERATION
+_MISSING = lease_errors.LEASE_ID_MISSING
 
 # The same columns; a cell is None (allowed) or the error.
 _GUARD_ROWS: Final[dict[tuple[LeaseUse, IdRelation], tuple[ErrorCode | None, ...]]] = {

@@ -25,7 +25,7 @@ from collections.abc import Iterable
 from typing import Final, Generic, TypeVar
 
 from strongroom import limits
-from strongroom.errors import invalid_query
+from strongroom.errors.core import invalid_query
 
 T = TypeVar("T")
 

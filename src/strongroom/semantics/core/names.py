@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.values import Metadata
 
 ROOT: Final = "$root"

@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime
 from typing import Final
 
-from strongroom.errors import invalid_query
+from strongroom.errors.core import invalid_query
 from strongroom.values import ticks_of
 
 _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})\.([0-9]{7})Z")

@@ -23,7 +23,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.errors import invalid_header
+from strongroom.errors.core import invalid_header
 
 HEADER: Final = "x-ms-if-tags"
 _CHARS_MAX: Final = 8192

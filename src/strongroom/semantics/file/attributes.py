@@ -16,9 +16,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.enums import FastHashEnum
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.times import parse_iso8601
 from strongroom.values import LATEST_TICKS
 

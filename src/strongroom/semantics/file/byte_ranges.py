@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import file_errors
 from strongroom.enums import FastHashEnum
-from strongroom.errors import ErrorCode
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file.accesses import FileOperation
 
 OFFSETS: Final = 1 << 64

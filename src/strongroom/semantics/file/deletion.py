@@ -15,8 +15,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import file_errors
-from strongroom.errors import ErrorCode
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file import accesses, names
 
 # DispositionEx (64) and RenameEx (65) are refused so that Windows falls back to the classes 13 and

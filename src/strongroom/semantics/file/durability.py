@@ -17,9 +17,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, file_errors
 from strongroom.enums import FastHashEnum
-from strongroom.errors import ErrorCode
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file import names
 from strongroom.semantics.file.deletion import DeletionState
 from strongroom.semantics.file.oplocks import Caching, CachingHolder, CachingKey, CachingKind

@@ -20,8 +20,9 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import blob_errors, file_errors
-from strongroom.errors import ErrorCode
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode
 from strongroom.semantics.file import accesses, byte_ranges, deletion, grants, oplocks
 from strongroom.semantics.file.accesses import IMPLIED, Disposition, FileOperation, Stake, Use
 from strongroom.semantics.file.byte_ranges import LockTable
@@ -410,7 +411,7 @@ def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None
 
 def _copying(request: RestRequest, node: FileFacts) -> ErrorCode | None:
     refuses = request.operation in accesses.PENDING_COPY_REFUSES
-    return blob_errors.PENDING_COPY_OPERATION if node.has_pending_copy and refuses else None
+    return copy_errors.PENDING_COPY_OPERATION if node.has_pending_copy and refuses else None
 
 
 def _read_only(request: RestRequest, node: FileFacts) -> ErrorCode | None:

@@ -18,8 +18,8 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import file_errors
 from strongroom.enums import FastHashEnum
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import FileOperation
 
 SMB_BREAK_LIMIT_S: Final = 35

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 
 HEADER_BYTES_MAX: Final = 8 * 1024
 """The limit of x-ms-file-permission. Longer permissions need a key."""

@@ -16,8 +16,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.values import TICKS_PER_S, datetime_of, ticks_of
 
 _FORMAT: Final = "@GMT-%Y.%m.%d-%H.%M.%S"

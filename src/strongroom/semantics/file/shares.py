@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header
 
 QUOTA_GIB: Final = (1, 102_400)
 DEFAULT_QUOTA_GIB: Final = 5120

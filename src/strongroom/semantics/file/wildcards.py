@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import names
 
 STAR: Final = "*"

@@ -12,8 +12,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits, queue_errors
-from strongroom.errors import ErrorCode, StorageError, invalid_query, out_of_range_query
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors import queue as queue_errors
+from strongroom.errors.core import ErrorCode, StorageError, invalid_query, out_of_range_query
 from strongroom.values import LATEST_TICKS, TICKS_PER_S
 
 NEVER: Final = 0

@@ -22,7 +22,7 @@ import re
 import zlib
 from typing import Final
 
-from strongroom.errors import StorageError, invalid_query
+from strongroom.errors.core import StorageError, invalid_query
 
 PLACE_BYTES: Final = 17
 _MAC_BYTES: Final = 12

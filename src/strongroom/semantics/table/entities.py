@@ -16,8 +16,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, table_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.table import edm, property_names
 from strongroom.semantics.table.edm import Typed, Value
 

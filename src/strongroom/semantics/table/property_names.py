@@ -11,8 +11,8 @@ import unicodedata
 from collections.abc import Collection
 from typing import Final
 
-from strongroom import table_errors
-from strongroom.errors import ErrorCode
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import ErrorCode
 
 NAME_CHARS_MAX: Final = 255
 _FIRST: Final = frozenset(("Lu", "Ll", "Lt", "Lm", "Lo", "Nl"))

@@ -26,8 +26,8 @@ from typing import Final, NoReturn
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.table import edm, property_names
 from strongroom.semantics.table.edm import EdmType
 

@@ -14,10 +14,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.auth.sas import is_sas
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.servers.console.answers import finish, page_policy
 from strongroom.servers.console.api.endpoints import OPERATION, ReadApi, refused_by_rule
 from strongroom.servers.console.origin import (

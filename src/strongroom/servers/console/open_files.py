@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import opens as rules
 from strongroom.semantics.file.accesses import ALL_SHARED, Use

@@ -24,7 +24,7 @@ from strongroom.auth.request import Service, Target
 from strongroom.auth.roles import OPERATOR, Assignments
 from strongroom.auth.sas import is_sas
 from strongroom.auth.shared_key import parse_authorization
-from strongroom.errors import AUTHENTICATION_FAILED, INVALID_TOKEN, StorageError
+from strongroom.errors.core import AUTHENTICATION_FAILED, INVALID_TOKEN, StorageError
 from strongroom.servers.console.marks import ANYBODY, OWN, READABLE, SERVER, Mark
 from strongroom.servers.console.refusals import ApiRefusal
 from strongroom.servers.requests.admission import ServiceContext

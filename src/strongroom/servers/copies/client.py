@@ -20,8 +20,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 from urllib.parse import SplitResult
 
-from strongroom import blob_errors, errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import names
 from strongroom.servers.copies.addresses import SourceHosts, normalized_host
@@ -111,7 +112,7 @@ class CopyClient:
             return _source(exchange, wanted)
         except SourceBroken as broken:
             exchange.close()
-            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+            raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
         except BaseException:
             exchange.close()
             raise
@@ -128,7 +129,7 @@ class CopyClient:
         except (OSError, UnicodeError) as error:
             # TimeoutError and ssl.SSLError are among them.
             text = f"The copy source cannot be reached: {str(error) or 'it takes too long'}."
-            raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
+            raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
         return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
     async def _checked_addresses(self, host: str, port: int) -> list[str]:
@@ -141,7 +142,7 @@ class CopyClient:
         if addresses and all(self._hosts.allows_address(host, port, one) for one in addresses):
             return addresses
         text = "This server does not copy from this host."
-        raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
+        raise cannot_read(copy_errors.COPY_SOURCE_FORBIDDEN, text)
 
     async def _connect_any(
         self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
@@ -177,7 +178,7 @@ def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
     size_bytes = int(length) if length is not None and _is_length(length) else None
     if size_bytes is None and fields.get("transfer-encoding", "").lower() != "chunked":
         text = "The copy source does not say how long it is."
-        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
     chunks = exchange.body()
     if wanted.range is not None and exchange.status == _PARTIAL:
         size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
@@ -213,12 +214,12 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
         raise wanted.condition_error(is_unmodified=status == 304)
     if status == errors.INVALID_RANGE.status and wanted.range is not None:
         raise range_beyond_end()
-    row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+    row = copy_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
     if status in (401, 403):
         row = not_allowed(status)
     elif 300 <= status < 400:
-        row, text = blob_errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
+        row, text = copy_errors.COPY_SOURCE_FORBIDDEN, "Redirects of copy sources are not followed."
     code = fields.get("x-ms-error-code", "")
     if _CODE.fullmatch(code) is None:
         raise cannot_read(row, text, status)

@@ -12,7 +12,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from strongroom.errors import INSUFFICIENT_STORAGE, INTERNAL_ERROR, SERVER_BUSY, StorageError
+from strongroom.errors.core import INSUFFICIENT_STORAGE, INTERNAL_ERROR, SERVER_BUSY, StorageError
 from strongroom.servers.http.body import EmptyBody, IncomingBody
 from strongroom.servers.http.head import Head
 from strongroom.servers.http.send import Plan, Sender, plan_response

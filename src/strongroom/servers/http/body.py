@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final, Protocol
 
-from strongroom.errors import INVALID_INPUT, StorageError, body_too_large
+from strongroom.errors.core import INVALID_INPUT, StorageError, body_too_large
 from strongroom.limits import KIB
 from strongroom.servers.http.buffers import BodyBuffers, Share
 from strongroom.servers.http.documents import DocumentBudget

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from strongroom.errors import SERVER_BUSY, StorageError
+from strongroom.errors.core import SERVER_BUSY, StorageError
 
 
 class Growing(Protocol):

@@ -16,7 +16,7 @@ from typing import Final, NoReturn
 import httptools
 import msgspec
 
-from strongroom.errors import (
+from strongroom.errors.core import (
     INVALID_HTTP_VERB,
     INVALID_INPUT,
     NOT_IMPLEMENTED,

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.http.body import EmptyBody, IncomingBody
 from strongroom.servers.http.send import Sender
 from strongroom.servers.http.settings import HttpSettings

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from strongroom.errors import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
+from strongroom.errors.core import INCOMPLETE_BODY, REQUEST_TIMEOUT, SERVER_BUSY, StorageError
 from strongroom.servers.connections.accepting import TLS_HANDSHAKE
 from strongroom.servers.connections.budget import WaitingConnection
 from strongroom.servers.connections.idle_sockets import is_quiet

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.limits import (
     KIB,
     MIB,

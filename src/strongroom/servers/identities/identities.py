@@ -11,14 +11,14 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth import bearer
 from strongroom.auth.bearer import BearerToken, Issuer
 from strongroom.auth.claims import BearerClaim, Claim, SasClaim, SasKind
 from strongroom.auth.key_set import ALGORITHMS, KeySet, is_signed
 from strongroom.auth.refusals import invalid_token
 from strongroom.auth.roles import Assignments
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import TokenKeys
 from strongroom.wire.core.http import Request

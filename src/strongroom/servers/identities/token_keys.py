@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from strongroom.auth.key_set import DOCUMENT_BYTES_MAX, KeySet, KeySetError, parse_key_set
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.copies.client import CopyClient
 from strongroom.servers.identities import private_file
 from strongroom.servers.identities.private_file import WatchedFile

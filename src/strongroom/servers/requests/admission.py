@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.accounts import Account, Accounts
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.authorize import Grant, authorize
@@ -24,8 +23,9 @@ from strongroom.auth.request import Service
 from strongroom.auth.request import Target as Signed
 from strongroom.auth.shared_key import refuse_repeated
 from strongroom.clock import Clock, RequestIds
-from strongroom.errors import StorageError
-from strongroom.operations.core import codec, fields, unserved
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, not_served
+from strongroom.operations.core import codec, fields
 from strongroom.operations.core.codec import Admitted
 from strongroom.operations.core.endpoint import Endpoint, ResourceAddress
 from strongroom.operations.core.spec import Operation, Resource
@@ -363,7 +363,7 @@ def _refuse_unserved(
 ) -> None:
     if not operation.is_served:
         if operation.refusal is None:
-            raise unserved.not_served(f"The operation {operation.name}")
+            raise not_served(f"The operation {operation.name}")
         is_missing = place is None and parsed.addressed.target.container is not None
         missing = PLACES[context.endpoint.service].missing
         raise StorageError(missing if is_missing else operation.refusal)

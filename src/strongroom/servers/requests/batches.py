@@ -20,12 +20,14 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
 from strongroom.auth.bearer import bearer_text
 from strongroom.auth.claims import Claim
 from strongroom.auth.sas import is_sas
 from strongroom.clock import guid
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers.requests.admission import ParsedRequest, ServiceContext, read
 from strongroom.servers.requests.facts import PartOutcome
@@ -169,7 +171,7 @@ async def answer(batch: BatchRequest, respond: RespondToPart) -> Response:
     Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount, ContainerNotFound.
     """
     if batch.operation.resource is Resource.CONTAINER and batch.call.place is None:
-        raise StorageError(blob_errors.CONTAINER_NOT_FOUND)
+        raise StorageError(errors.CONTAINER_NOT_FOUND)
     requests: Sequence[PartRequest] = batch.call.input
     if len(requests) > limits.BLOB_BATCH_REQUESTS_MAX:
         raise StorageError(blob_errors.EXCEEDS_MAX_BATCH_REQUEST_COUNT)

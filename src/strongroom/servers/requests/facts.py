@@ -11,7 +11,7 @@ from types import CodeType
 
 import msgspec
 
-from strongroom.errors import ErrorCode, Extras, StorageError
+from strongroom.errors.core import ErrorCode, Extras, StorageError
 
 
 class Refusal(msgspec.Struct, frozen=True):

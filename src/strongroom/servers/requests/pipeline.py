@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from strongroom import limits
 from strongroom.auth.request import Service
-from strongroom.errors import AUTHENTICATION_FAILED, INVALID_TOKEN, StorageError
+from strongroom.errors.core import AUTHENTICATION_FAILED, INVALID_TOKEN, StorageError
 from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.servers.http.answer import broken_refusal
@@ -119,7 +119,7 @@ async def _run(
     try:
         return await _with_timeout(parameters, operation.run(context.services, call))
     except StorageError as error:
-        if context.strict and not operation.may_fail_with(error.row):
+        if context.strict and not context.endpoint.declares(operation, error.row):
             raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
         raise
 

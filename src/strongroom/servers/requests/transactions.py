@@ -18,10 +18,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.auth.request import Target as Signed
 from strongroom.clock import guid
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.core import codec
 from strongroom.operations.core.spec import Operation, Origin, Resource
 from strongroom.operations.table import entity_fields as fields
@@ -110,7 +111,8 @@ async def _changes(
 
 def _check_declared(batch: BatchRequest, operation: Operation, error: StorageError) -> None:
     """Check, in strict mode, that the operation declares the error, as for a single request."""
-    declared = operation.may_fail_with(error.row) or batch.operation.may_fail_with(error.row)
+    declares = batch.context.endpoint.declares
+    declared = declares(operation, error.row) or declares(batch.operation, error.row)
     if batch.context.strict and not declared:
         raise AssertionError(f"{operation.name} does not declare {error.row.code}") from error
 

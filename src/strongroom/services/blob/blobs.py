@@ -15,10 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.engines.base import ContentMissing
 from strongroom.engines.checksum import crc64
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import accesses

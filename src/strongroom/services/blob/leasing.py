@@ -11,8 +11,8 @@ from collections.abc import Awaitable
 
 import msgspec
 
-from strongroom import errors
 from strongroom.engines.base import Record, Ref
+from strongroom.errors import core as errors
 from strongroom.semantics.core.lease import LeaseKind
 from strongroom.services.blob.decisions import access
 from strongroom.services.blob.decisions.access import BlobState

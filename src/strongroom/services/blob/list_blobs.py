@@ -17,9 +17,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.engines import base
 from strongroom.engines.base import Partition
+from strongroom.errors import core as errors
 from strongroom.semantics.core.listing import START, PageBuilder, Position, Prefix, start_at
 from strongroom.services.blob.decisions.rehydration import as_of
 from strongroom.services.blob.states.heads import refuse_tags

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Step, Write
-from strongroom.errors import Extras, StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import Extras, StorageError
 from strongroom.semantics.core import cors
 from strongroom.service_properties import DEFAULTS, ServiceProperties
 from strongroom.services.core.calls import Call

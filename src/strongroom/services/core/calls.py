@@ -16,7 +16,7 @@ import msgspec
 from strongroom.auth.authorize import Grant
 from strongroom.auth.claims import BearerClaim
 from strongroom.auth.request import Service
-from strongroom.errors import CONDITION_NOT_MET, ErrorCode
+from strongroom.errors.core import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.values import AccessPolicy, BlobKind, FileSlice, PublicAccess, Purpose

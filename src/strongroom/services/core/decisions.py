@@ -25,7 +25,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar, final, overload
 import msgspec
 
 from strongroom.engines.base import Commit, Partition, Record, Ref
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.values import Purpose
 
 T = TypeVar("T")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import errors
 from strongroom.auth import delegation
 from strongroom.auth.accounts import Accounts
 from strongroom.auth.delegation import LIFETIME_TICKS_MAX, DelegationKey
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.values import TICKS_PER_S

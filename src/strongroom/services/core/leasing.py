@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.clock import guid
 from strongroom.engines.base import Record, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import leases as lease_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseKind, LeaseState
 from strongroom.services.core.calls import Call
@@ -70,8 +71,8 @@ class LeaseResult(msgspec.Struct, frozen=True):
 
 # The errors that may go away while a request waits; every other refusal is final.
 _WAITABLE_ERRORS: Final = (
-    errors.LEASE_ALREADY_PRESENT,
-    errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED,
+    lease_errors.LEASE_ALREADY_PRESENT,
+    lease_errors.LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED,
 )
 
 
@@ -205,7 +206,7 @@ async def _in_turn(
             ]
             raise MustWait(must_wait.error, watched, must_wait.now, must_wait.until) from None
 
-    late = StorageError(errors.LEASE_ALREADY_PRESENT)
+    late = StorageError(lease_errors.LEASE_ALREADY_PRESENT)
     try:
         return await services.waiting.in_turn(refs[0], call.terms.wait_s, late, look, call.client)
     except StorageError as error:

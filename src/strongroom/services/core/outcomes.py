@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from strongroom import errors
 from strongroom.engines.base import Busy, EngineError, Full
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 
 BROKEN: TypeAlias = EngineError
 """The base class of the engine's errors, which every layer above catches."""

@@ -13,10 +13,10 @@ from typing import Any, Final, TypeVar, cast
 
 import msgspec
 
-from strongroom import blob_errors, file_errors, queue_errors, table_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.core import names
 from strongroom.services.core.calls import Call, Place
 from strongroom.services.core.decisions import Found, ReadOne
@@ -77,11 +77,11 @@ def _share(record: Record) -> Place:
 
 PLACES: Final = {
     Service.BLOB: PlaceKind(
-        keys.container, _container, blob_errors.CONTAINER_NOT_FOUND, names.is_container_name
+        keys.container, _container, errors.CONTAINER_NOT_FOUND, names.is_container_name
     ),
-    Service.QUEUE: PlaceKind(keys.queue, _queue, queue_errors.QUEUE_NOT_FOUND, names.is_queue_name),
-    Service.TABLE: PlaceKind(keys.table, _table, table_errors.TABLE_NOT_FOUND, names.is_table_name),
-    Service.FILE: PlaceKind(keys.share, _share, file_errors.SHARE_NOT_FOUND, names.is_queue_name),
+    Service.QUEUE: PlaceKind(keys.queue, _queue, errors.QUEUE_NOT_FOUND, names.is_queue_name),
+    Service.TABLE: PlaceKind(keys.table, _table, errors.TABLE_NOT_FOUND, names.is_table_name),
+    Service.FILE: PlaceKind(keys.share, _share, errors.SHARE_NOT_FOUND, names.is_queue_name),
 }
 
 

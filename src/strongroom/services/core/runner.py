@@ -15,7 +15,7 @@ from strongroom.account_switches import DEFAULT_SWITCHES, Switches
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.engines.base import StorageEngine
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call, Place, RequestClient
 from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.places import PLACES, check_place, place_ref

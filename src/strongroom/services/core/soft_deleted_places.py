@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 import msgspec
 
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.errors.core import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Final, TypeVar
 
-from strongroom import errors
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from strongroom.engines.base import Engine, Ref
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import RequestClient
 from strongroom.services.core.process_state import ProcessState
 from strongroom.values import TICKS_PER_S

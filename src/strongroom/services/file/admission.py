@@ -18,9 +18,9 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from strongroom import file_errors
 from strongroom.engines.base import Key, Partition, Ref, Unavailable
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file import byte_ranges, deletion, durability, names, opens
 from strongroom.semantics.file.accesses import FileOperation

@@ -13,9 +13,10 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, file_errors
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.file import names

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import file_errors
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import deletion
 from strongroom.semantics.file.accesses import FileOperation

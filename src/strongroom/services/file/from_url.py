@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import blob_errors, errors
 from strongroom.engines.checksum import crc64
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import copies
 from strongroom.services.core.calls import Call
@@ -55,7 +56,7 @@ class SourceDigests(msgspec.Struct, frozen=True):
             )
         is_met = self.match in (None, calculated) and self.none_match != calculated
         if not is_met:
-            raise conditional.source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
+            raise conditional.source_unmet(copy_errors.COPY_SOURCE_CONDITION_NOT_MET)
 
 
 NO_DIGESTS = SourceDigests()

@@ -7,8 +7,8 @@ Link", each with the availability by protocol; reference file.md 5.
 
 from __future__ import annotations
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services

@@ -15,9 +15,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.services.core.decisions import Found, ReadOne, Reads
 from strongroom.services.file.paths import PathChanged, Where

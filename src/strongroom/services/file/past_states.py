@@ -36,10 +36,10 @@ from typing import Any, Final, TypeVar
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Engine, Item, Key, Partition, Record, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.places import PLACES, check_place, place_ref

@@ -15,9 +15,10 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors, file_errors
 from strongroom.engines.base import Partition, Record, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found, ReadAll, Reads

@@ -15,9 +15,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import RECORD_BYTES_MAX, Commit, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import permissions as rules
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads

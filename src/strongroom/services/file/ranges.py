@@ -15,9 +15,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, file_errors, limits
+from strongroom import limits
 from strongroom.engines.base import Step
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
@@ -307,7 +309,7 @@ async def _commit(
     looked = await services.read(second)
     if facts_of(look_reads.view(call, where, looked).record) != facts:
         raise PathChanged
-    newest = newest_of(looked.require(look_reads.share, file_errors.SHARE_NOT_FOUND))
+    newest = newest_of(looked.require(look_reads.share, errors.SHARE_NOT_FOUND))
     mutation = await draft.prepare(newest, looked.records(edges))
     further = bytes_change.further
     reads = Reads(() if further is None else further.refs)
@@ -319,7 +321,7 @@ async def _commit(
     ) -> NodeChange[tuple[NodeWritten, bool]]:
         if length is not None and record.size_bytes != length:
             raise PathChanged
-        share = found.require(share_read, file_errors.SHARE_NOT_FOUND)
+        share = found.require(share_read, errors.SHARE_NOT_FOUND)
         pins = pins_of(services, share, where.partition, stamp)
         after, first = bytes_change.changes(where, record, found, stamp)
         written = mutation.decide(found.records(leaves), stamp, pins)

@@ -13,9 +13,10 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.auth.authorize import Overrides
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import OFFSETS, WHOLE_FILE
 from strongroom.services.core.calls import Call, Piece

@@ -17,9 +17,10 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors, file_errors
 from strongroom.engines.base import Commit, Key, Step, Write
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file import deletion, names

@@ -15,9 +15,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Key, Partition, Position, Ref, Step, Write
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
@@ -39,7 +40,7 @@ KEPT_SHARES: Final = SoftDeleteKind(
     kept=records.DELETED_SHARE,
     sweep_job=JobKind.SWEEP_SHARE,
     expiry_job=JobKind.EXPIRE_SHARE,
-    missing=file_errors.SHARE_NOT_FOUND,
+    missing=errors.SHARE_NOT_FOUND,
     exists=file_errors.SHARE_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,
 )

@@ -15,10 +15,11 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.clock import guid
 from strongroom.engines.base import Commit, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.semantics.queue.messages import Message
 from strongroom.services.core.calls import Call

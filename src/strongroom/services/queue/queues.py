@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import queue_errors
 from strongroom.engines.base import Commit, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import queue as queue_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.places import place_in, place_ref

@@ -26,9 +26,11 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from strongroom import errors, limits, queue_errors
+from strongroom import limits
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref, StorageEngine
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import queue as queue_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads

@@ -13,9 +13,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, table_errors
 from strongroom.engines.base import COMMIT_BYTES_MAX, COMMIT_WRITES_MAX, Commit, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.table import entities
 from strongroom.semantics.table.entities import EntityChange, EntityWrite, Properties, StoredEntity
 from strongroom.services.core.calls import Call
@@ -125,7 +125,7 @@ async def write_entity(services: Services, call: Call[WriteEntity]) -> EntityWri
     Raises: StorageError TableNotFound, and what keys_of and entities.decide raise.
     """
     if call.place is None:
-        raise StorageError(table_errors.TABLE_NOT_FOUND)  # also for an entity without keys
+        raise StorageError(errors.TABLE_NOT_FOUND)  # also for an entity without keys
     try:
         return (await transact(services, [call]))[0]
     except PartFailed as failed:

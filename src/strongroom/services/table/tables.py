@@ -12,10 +12,12 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits, table_errors
+from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Position, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import names
 from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_predicate import Candidates, Predicate

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from strongroom import table_errors
-from strongroom.errors import StorageError
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.table import entities

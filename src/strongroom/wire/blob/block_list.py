@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, cast, get_args
 
-from strongroom import blob_errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.slices import Steps
 from strongroom.values import BlockListKind
 from strongroom.wire.core import xml

@@ -16,8 +16,8 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.values import crc64_text
 
 Crc64 = Callable[[bytes, int], int]

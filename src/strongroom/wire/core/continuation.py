@@ -12,8 +12,8 @@ import base64
 import re
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 
 NEXT_PARTITION_KEY: Final = "NextPartitionKey"
 NEXT_ROW_KEY: Final = "NextRowKey"

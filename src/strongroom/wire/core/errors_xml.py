@@ -1,12 +1,12 @@
 """The XML body of an error response.
 
-Must not live here: codes and texts (errors.py). Source: "Status and error codes": `<Error>` with
+Must not live here: codes and texts (errors/). Source: "Status and error codes": `<Error>` with
 Code, Message and then the further elements of the code.
 """
 
 from __future__ import annotations
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.values import iso7
 from strongroom.wire.core.xml import DECLARATION, escape
 

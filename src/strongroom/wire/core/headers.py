@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.times import parse_rfc1123
 from strongroom.values import ByteRange, md5_text
 

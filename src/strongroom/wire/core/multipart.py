@@ -20,8 +20,8 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.slices import Steps
 
 Fields = tuple[tuple[str, str], ...]

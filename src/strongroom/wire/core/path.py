@@ -19,8 +19,8 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 
 ROOT_CONTAINER: Final = "$root"
 SECONDARY: Final = "-secondary"

@@ -13,8 +13,8 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from strongroom import errors
-from strongroom.errors import StorageError, invalid_query, out_of_range_query
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_query, out_of_range_query
 from strongroom.values import PlusSign, is_cacheable
 
 _BAD_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})")

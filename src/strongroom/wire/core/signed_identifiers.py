@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from strongroom import limits
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.times import parse_iso8601
 from strongroom.values import AccessPolicy, iso7
 from strongroom.wire.core import xml

@@ -20,8 +20,9 @@ from xml.parsers import expat
 
 import msgspec
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.slices import Steps, run_to_completion
 
 DECLARATION: Final = '<?xml version="1.0" encoding="utf-8"?>'

@@ -15,8 +15,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.values import rfc1123
 from strongroom.wire.core import xml
 

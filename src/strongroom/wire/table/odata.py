@@ -16,8 +16,9 @@ from urllib.parse import unquote
 
 import msgspec
 
-from strongroom import errors, table_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError
 from strongroom.times import parse_iso8601
 from strongroom.values import iso7
 

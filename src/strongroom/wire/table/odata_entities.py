@@ -16,8 +16,9 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from strongroom import errors, table_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import table as table_errors
+from strongroom.errors.core import StorageError
 from strongroom.slices import Steps, run_to_completion
 from strongroom.values import INT32, Scalar
 

@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 
 TABLES: Final = "Tables"
 BATCH: Final = "$batch"

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.operations.core.fields import filled, integer
 from strongroom.operations.core.spec import Field
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError, invalid_header
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.operations.core.fields import (
     STRUCTURED_BODY,
     filled,

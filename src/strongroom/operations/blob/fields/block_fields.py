@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.errors import invalid_query
+from strongroom.errors.core import invalid_query
 from strongroom.operations.core.fields import Parse, parameter
 from strongroom.semantics.blob.blocks import block_id
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.errors import missing_header
+from strongroom.errors.core import missing_header
 from strongroom.operations.core.fields import flag, header, parameter
 from strongroom.operations.core.listing_fields import includes
 from strongroom.operations.core.spec import Field

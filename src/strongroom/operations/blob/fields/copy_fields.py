@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors
-from strongroom.errors import StorageError, invalid_header, missing_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header, missing_header, not_served
 from strongroom.operations.core.copies import (
     AUTHORIZATION_HEADER,
     CRC64_HEADER,
@@ -28,7 +29,6 @@ from strongroom.operations.core.fields import (
     one_of,
 )
 from strongroom.operations.core.spec import Field
-from strongroom.operations.core.unserved import not_served
 from strongroom.semantics.blob import tiers
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.from_url.source import UrlSource

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from strongroom import limits
-from strongroom.errors import invalid_header, missing_header
+from strongroom.errors.core import invalid_header, missing_header
 from strongroom.operations.core.fields import (
     RANGE_HEADERS,
     filled,

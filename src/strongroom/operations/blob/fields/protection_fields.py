@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors
-from strongroom.errors import missing_header
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import missing_header
 from strongroom.operations.core.fields import flag, header
 from strongroom.operations.core.spec import Field, Returned
 from strongroom.semantics.blob.immutability import (

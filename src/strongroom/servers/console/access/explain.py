@@ -15,7 +15,7 @@ from strongroom.auth.accounts import Account
 from strongroom.auth.policies import EffectiveRights
 from strongroom.auth.sas import Pairs, Sas, decode_query, parse_sas
 from strongroom.auth.sas_signature import kind_of
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.console.access import sas_words
 from strongroom.servers.console.access.sas_check import check_signature, refusals, words_of
 from strongroom.servers.console.access.sas_text import PastedSas

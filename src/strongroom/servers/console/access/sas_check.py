@@ -20,7 +20,7 @@ from strongroom.auth.policies import EffectiveRights, judge_times, resolve
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import Pairs, Sas, decode_query
 from strongroom.auth.sas_signature import kind_of, string_to_sign, verify_signature
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.console.access.sas_text import PastedSas
 from strongroom.values import AccessPolicy
 

@@ -14,7 +14,7 @@ import msgspec
 
 from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import PARAMETERS, Pairs, Sas, decode_query
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.wire.core.path import UrlTarget, account_of_host, parse
 
 _BY_NAME: Final = {service.value: service for service in Service}

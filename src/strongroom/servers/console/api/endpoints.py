@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.limits import KIB
 from strongroom.servers.console.api.documents import Problem, ProblemDetail, Who
 from strongroom.servers.console.api.parts import MountedPart, MountedRequest

@@ -16,7 +16,7 @@ from strongroom.auth.request import Service, Target
 from strongroom.auth.sas import decode_query, is_sas, parse_sas
 from strongroom.auth.sas_signature import string_to_sign
 from strongroom.auth.shared_key import Credential, parse_authorization
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.console.requests.heads import SentHead
 from strongroom.servers.console.requests.kept import ShortRecord
 from strongroom.servers.console.requests.scope import SERVICES

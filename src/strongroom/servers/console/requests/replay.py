@@ -14,7 +14,7 @@ import shlex
 from collections.abc import Callable
 from typing import Final
 
-from strongroom.errors import StorageError
+from strongroom.errors.core import StorageError
 from strongroom.servers.console.api.documents import Replay
 from strongroom.servers.console.requests.kept import ShortRecord
 from strongroom.servers.console.requests.masking import HIDDEN, Masking

@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses
 from strongroom.servers.smb.commands.targets import FileTarget, check_may
 from strongroom.servers.smb.refusals import SmbError

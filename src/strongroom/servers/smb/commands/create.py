@@ -12,8 +12,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.attributes import FILETIME_EPOCH_TICKS

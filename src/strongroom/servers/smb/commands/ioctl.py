@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from strongroom.file_errors import STATUS_INVALID_PARAMETER
+from strongroom.errors.file import STATUS_INVALID_PARAMETER
 from strongroom.servers.smb.commands import copying, pipes
 from strongroom.servers.smb.commands.targets import FileTarget, PipeTarget
 from strongroom.servers.smb.refusals import CloseConnection, SmbError

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.servers.smb.commands.targets import handle_of
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement

@@ -6,7 +6,7 @@ Lives here: ticks to FILETIMEs, and names to paths, in both directions. Must not
 
 from __future__ import annotations
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.attributes import Attribute, filetime, smb_bits
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.services.file.handles.model import EnumeratedNode, NodeInfo

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.servers.smb.commands.targets import PipeLimit, PipeTarget
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement

@@ -10,7 +10,7 @@ import asyncio
 import weakref
 from typing import Final
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import (
     LEVELS,

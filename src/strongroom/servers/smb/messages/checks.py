@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.file_errors import (
+from strongroom.errors.file import (
     STATUS_ACCESS_DENIED,
     STATUS_FILE_NOT_AVAILABLE,
     STATUS_INVALID_PARAMETER,

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
-from strongroom.errors import StorageError
-from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_UNSUCCESSFUL
+from strongroom.errors.core import StorageError
+from strongroom.errors.file import STATUS_INVALID_PARAMETER, STATUS_UNSUCCESSFUL
 from strongroom.servers.smb.messages import answers
 from strongroom.servers.smb.messages.answers import OutgoingMessage, Sealing, answer_header
 from strongroom.servers.smb.messages.checks import IncomingMessage, check

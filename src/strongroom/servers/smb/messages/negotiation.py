@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from strongroom.file_errors import STATUS_INVALID_PARAMETER, STATUS_REQUEST_NOT_ACCEPTED
+from strongroom.errors.file import STATUS_INVALID_PARAMETER, STATUS_REQUEST_NOT_ACCEPTED
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.state.declarations import Negotiated
 from strongroom.wire.smb.setup.negotiate import (

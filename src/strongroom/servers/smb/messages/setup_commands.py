@@ -11,7 +11,7 @@ import asyncio
 from typing import Final
 
 from strongroom.auth.smb_keys import extended_hash, session_keys
-from strongroom.file_errors import (
+from strongroom.errors.file import (
     STATUS_ACCESS_DENIED,
     STATUS_BAD_NETWORK_NAME,
 )

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.blob.decisions import access
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services

@@ -15,9 +15,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from strongroom import errors
 from strongroom.engines.base import ContentMissing
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.store.blob.bodies.body import Body
 
 _log = logging.getLogger(__name__)

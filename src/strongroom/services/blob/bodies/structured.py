@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterable, AsyncIterator
 from typing import Protocol
 
-from strongroom import errors
 from strongroom.engines.checksum import crc64
+from strongroom.errors import core as errors
 from strongroom.services.core.calls import Piece
 from strongroom.wire.blob.structured_message import Decoder, Encoder, message_bytes
 

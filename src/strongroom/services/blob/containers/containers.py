@@ -12,10 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.account_switches import ContainerProtection
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.blob.containers.deleting import (
     MarkLost,
     error_if_not_empty,
@@ -49,7 +50,7 @@ KEPT_CONTAINERS: Final = SoftDeleteKind(
     kept=records.DELETED_CONTAINER,
     sweep_job=JobKind.SWEEP_CONTAINER,
     expiry_job=JobKind.EXPIRE_CONTAINER,
-    missing=blob_errors.CONTAINER_NOT_FOUND,
+    missing=errors.CONTAINER_NOT_FOUND,
     exists=blob_errors.CONTAINER_ALREADY_EXISTS,
     name_header=DELETED_NAME_HEADER,
 )

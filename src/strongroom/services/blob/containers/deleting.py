@@ -17,9 +17,9 @@ from typing import Any
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.engines.base import Position
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.services.blob.decisions.containers import change_container
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services

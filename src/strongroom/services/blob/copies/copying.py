@@ -14,10 +14,13 @@ from functools import partial
 
 import msgspec
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
 from strongroom.clock import guid
 from strongroom.engines.base import Record, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import appends, tiers
 from strongroom.semantics.blob import copies as blob_copies
 from strongroom.semantics.blob.immutability import Immutability
@@ -153,7 +156,7 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
         delay = _delay(services.held.of(RehydrationDelays), given, source)
         return await _complete(services, call, source, moved, delay, require_infinite_lease=False)
     except SourceBroken as broken:
-        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
         await source.close()
 

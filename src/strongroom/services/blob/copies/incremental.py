@@ -12,9 +12,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.clock import guid
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob.pages import IncrementalCopy, PageState, check_next_source
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy

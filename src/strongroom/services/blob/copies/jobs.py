@@ -12,8 +12,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.engines.base import Ref
+from strongroom.errors import core as errors
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.copies.incremental_jobs import run_incremental
@@ -231,7 +231,7 @@ async def _end_in_deleted(services: Services, job: Job, order: CopyOrder) -> Non
         if head is None or copy is None or copy.id != job.token:
             return
         if copies.is_pending(copy):
-            reason = f"404 {blob_errors.CONTAINER_NOT_FOUND.code}"
+            reason = f"404 {errors.CONTAINER_NOT_FOUND.code}"
             ended = copies.failed(copy, reason, change.stamp)
             change.put_head(msgspec.structs.replace(head, copy=ended))
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from strongroom import blob_errors, limits
+from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import pages, tiers
 from strongroom.semantics.core import conditions as conditional
 from strongroom.services.blob.bodies.rereading import RetriedRead
@@ -73,7 +76,7 @@ async def _add_tags(
         source.tags = await remote_tags(sources, url, wanted.authorization)
     except SourceBroken as broken:
         await source.close()
-        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     except BaseException:
         await source.close()
         raise
@@ -141,7 +144,7 @@ async def _look(
     found = await services.read(reads)
     container = found[place]
     if container is None or container.generation != source.generation:
-        raise source_missing(blob_errors.CONTAINER_NOT_FOUND)
+        raise source_missing(errors.CONTAINER_NOT_FOUND)
     current = None if head is None else blob_records.shown(found[head.blob])
     if head is not None and current is not None and current.version == source.version:
         state = head

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, limits
-from strongroom.errors import StorageError
+from strongroom import limits
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import tags
 from strongroom.services.core.copies.sources import (
     CopySources,
@@ -48,4 +49,4 @@ async def remote_tags(sources: CopySources, url: str, authorization: str | None)
         return tags.check(read_tags(data))
     except StorageError as refusal:
         text = f"The copy source's tags cannot be read: {refusal.message}"
-        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None

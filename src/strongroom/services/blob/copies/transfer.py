@@ -12,8 +12,8 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
 from strongroom.engines.base import Contents
+from strongroom.errors import core as errors
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.core.copies.sources import SourceBroken
 from strongroom.store.blob.bodies.body import NewBody

@@ -14,12 +14,13 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
-from strongroom import blob_errors, errors
 from strongroom.account_switches import DEFAULT_SWITCHES, ContainerProtection, Switches
 from strongroom.auth.authorize import NO_OVERRIDES, Overrides
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Partition, Record, Ref, Step, Write, ref_of
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.service_properties import ServiceProperties
 from strongroom.services.blob.decisions.changes import BlobChange

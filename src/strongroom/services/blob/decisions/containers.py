@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
-from strongroom import errors
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.decisions.guard import guard_container
 from strongroom.services.blob.decisions.timed_reads import of_container, read_with_time

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import encryption_scopes
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core import lease as leases
@@ -55,8 +55,11 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
         # created. A write that names the blob's lease creates nothing: it replaces that blob.
         replaces = call.terms.lease_id is not None
         creates = not committed or (rule.existence is Existence.CREATES and not replaces)
+        refusals = conditional.WriteRefusals(
+            blob_errors.BLOB_NOT_FOUND, blob_errors.BLOB_ALREADY_EXISTS, rule.unmet
+        )
         conditional.check_write(
-            call.terms.conditions, committed, etag, modified, creates, tags, rule.unmet
+            call.terms.conditions, committed, etag, modified, creates, tags, refusals
         )
 
 

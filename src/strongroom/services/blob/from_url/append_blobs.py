@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
 from strongroom.services.blob.types.appends import AppendBlock, BlockAppended, append_block

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors
+from strongroom.errors import core as errors
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob import blobs
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, PutBlob

@@ -10,7 +10,8 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
+from strongroom.errors import core as errors
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
 from strongroom.services.blob.blobs import BlobWritten
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from

@@ -19,9 +19,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.engines.base import Engine, Partition, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.blob.decisions import access
 from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.background_changes import change_in_background

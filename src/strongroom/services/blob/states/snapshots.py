@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from strongroom import blob_errors
 from strongroom.engines.base import Ref
-from strongroom.errors import CONDITION_NOT_MET, StorageError, invalid_query
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import CONDITION_NOT_MET, StorageError, invalid_query
 from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.blob.snapshots import (
     DELETE_TYPE,

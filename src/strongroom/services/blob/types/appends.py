@@ -11,8 +11,9 @@ from typing import Any
 
 import msgspec
 
-from strongroom import blob_errors, errors
-from strongroom.errors import StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import appends as rules
 from strongroom.semantics.blob.appends import NO_CONDITIONS, AppendConditions
 from strongroom.semantics.blob.immutability import Immutability

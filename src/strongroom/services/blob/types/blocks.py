@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from strongroom import errors
 from strongroom.engines.base import ContentMissing, Item, Key, Partition, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import blocks as rules
 from strongroom.semantics.blob import tiers
 from strongroom.semantics.blob.immutability import Immutability

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from strongroom import blob_errors
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
@@ -32,8 +32,8 @@ from strongroom.values import Metadata
 _STATUS: Final = "x-ms-copy-source-status-code"
 # The errors that every operation that reads a source may answer.
 _SOURCE_ERRORS: Final = (
-    blob_errors.CANNOT_VERIFY_COPY_SOURCE,
-    blob_errors.SOURCE_CONDITION_NOT_MET,
+    copy_errors.CANNOT_VERIFY_COPY_SOURCE,
+    copy_errors.SOURCE_CONDITION_NOT_MET,
 )
 
 
@@ -68,14 +68,14 @@ async def _open_local(
     other = openers.get(source.service)
     if other is None:
         text = f"This server does not copy from its {source.service.value} service."
-        raise cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text)
     try:
         return await other(services, source, wanted)
     except StorageError as refusal:
         if refusal.row in _SOURCE_ERRORS or any(name == _STATUS for name, _ in refusal.headers):
             raise
         # An error that only the source's service answers, such as a file that is locked over SMB.
-        row = blob_errors.CANNOT_VERIFY_COPY_SOURCE
+        row = copy_errors.CANNOT_VERIFY_COPY_SOURCE
         raise cannot_read(row, refusal.message, refusal.row.status, refusal.row.code) from None
 
 

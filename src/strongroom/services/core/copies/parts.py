@@ -12,8 +12,8 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.copies.sources import (
     SourceBroken,
     cannot_read,
@@ -99,4 +99,4 @@ async def _cut(
 
 def _another_part() -> StorageError:
     text = "The copy source answered with another range than the one that it was asked for."
-    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text, _PARTIAL)
+    return cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text, _PARTIAL)

@@ -12,9 +12,10 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from strongroom import blob_errors, errors
 from strongroom.engines.base import Busy, DataDamaged, Record, Ref
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.core.calls import Call
@@ -158,7 +159,7 @@ async def wait_until_ended(
         if found is None or copy is None or copy.id != copy_id:
             return None
         if copies.is_pending(copy):
-            raise MustWait(StorageError(blob_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+            raise MustWait(StorageError(copy_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
         return result
 
     left_s = answer_at - asyncio.get_running_loop().time()

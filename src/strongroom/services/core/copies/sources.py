@@ -15,10 +15,12 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError
-from strongroom.errors import ErrorCode, StorageError, invalid_header
+from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call
@@ -87,10 +89,10 @@ class SourceRequest(msgspec.Struct, frozen=True):
                 412.
         """
         if not self.is_read:
-            return StorageError(blob_errors.SOURCE_CONDITION_NOT_MET)
+            return StorageError(copy_errors.SOURCE_CONDITION_NOT_MET)
         if is_unmodified:
-            return conditional.source_unmet(blob_errors.COPY_SOURCE_NOT_MODIFIED)
-        return conditional.source_unmet(blob_errors.COPY_SOURCE_CONDITION_NOT_MET)
+            return conditional.source_unmet(copy_errors.COPY_SOURCE_NOT_MODIFIED)
+        return conditional.source_unmet(copy_errors.COPY_SOURCE_CONDITION_NOT_MET)
 
 
 WHOLE: Final = SourceRequest()
@@ -207,7 +209,7 @@ class CopySources:
         """Open a source on another server, without its tags. Raises: as RemoteReader.open."""
         if self.remote is None:
             text = "This server does not copy from other servers."
-            raise cannot_read(blob_errors.COPY_SOURCE_FORBIDDEN, text)
+            raise cannot_read(copy_errors.COPY_SOURCE_FORBIDDEN, text)
         return await self.remote.open(url, wanted)
 
     def is_held(self, container: str, blob: str) -> bool:
@@ -283,10 +285,10 @@ def cannot_read(
 def not_allowed(status: int) -> ErrorCode:
     """Return the error for a source that refused to be read, by its status: 401, 403, or 404 as in
     old versions."""
-    for row in (blob_errors.COPY_SOURCE_UNAUTHENTICATED, blob_errors.CANNOT_VERIFY_COPY_SOURCE):
+    for row in (copy_errors.COPY_SOURCE_UNAUTHENTICATED, copy_errors.CANNOT_VERIFY_COPY_SOURCE):
         if row.status == status:
             return row
-    return blob_errors.COPY_SOURCE_FORBIDDEN
+    return copy_errors.COPY_SOURCE_FORBIDDEN
 
 
 def range_beyond_end() -> StorageError:
@@ -311,7 +313,7 @@ def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
 
 def source_missing(code: ErrorCode) -> StorageError:
     """Return the error for a source that does not exist, or whose container does not."""
-    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
+    return cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, code.message, code.status, code.code)
 
 
 def check_url(text: str) -> SplitResult:

@@ -12,8 +12,8 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-from strongroom import blob_errors
-from strongroom.errors import StorageError
+from strongroom.errors import copies as copy_errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import BodySource, Call, RequestClient
 from strongroom.services.core.copies.sources import OpenSource, SourceBroken, cannot_read
 
@@ -86,7 +86,7 @@ def _require_within(count: int, size_bytes: int | None) -> None:
 
 
 def _failed(text: str) -> StorageError:
-    return cannot_read(blob_errors.CANNOT_VERIFY_COPY_SOURCE, text)
+    return cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text)
 
 
 class _Uploading:

@@ -19,10 +19,11 @@ from functools import partial
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.clock import guid
 from strongroom.engines.base import Record, Step
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.semantics.file.accesses import FileOperation

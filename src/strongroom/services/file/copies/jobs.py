@@ -18,8 +18,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.engines.base import Commit, Step, Write
+from strongroom.errors import core as errors
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.errors import invalid_header
+from strongroom.errors.core import invalid_header
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.file.copies.reading import FileSource

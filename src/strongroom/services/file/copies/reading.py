@@ -14,9 +14,10 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, file_errors
 from strongroom.auth.request import Service
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core.copies.sources import (
@@ -170,7 +171,7 @@ async def _check_share(services: Services, source: LocalSource) -> None:
     (share,) = await services.store.read([keys.share(source.account, source.container)])
     found = records.SHARE.of(share)
     if found is None or found.generation != source.generation:
-        raise source_missing(file_errors.SHARE_NOT_FOUND)
+        raise source_missing(errors.SHARE_NOT_FOUND)
     if source.snapshot is not None and source.snapshot not in found.snapshots:
         raise source_missing(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
 

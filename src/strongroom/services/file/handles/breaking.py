@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom import file_errors
 from strongroom.engines.base import Partition
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.file import opens, oplocks
 from strongroom.semantics.file.oplocks import (
     LEVELS,

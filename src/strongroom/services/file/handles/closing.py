@@ -11,9 +11,9 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
-from strongroom import file_errors
 from strongroom.engines.base import EngineError
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import opens
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.oplocks import Cause

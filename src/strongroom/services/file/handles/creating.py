@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import attributes, names, permissions
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads

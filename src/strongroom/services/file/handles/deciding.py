@@ -16,9 +16,9 @@ from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Partition, Ref, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
 from strongroom.semantics.file import opens
 from strongroom.semantics.file.attributes import FileTimes, TimeField, Touch, archived, touched

@@ -16,8 +16,9 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Final
 
-from strongroom import errors, file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import durability, opens
 from strongroom.semantics.file.durability import (
     DisconnectReason,

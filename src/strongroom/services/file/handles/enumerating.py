@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
-from strongroom import file_errors, slices
+from strongroom import slices
 from strongroom.engines.base import Item
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, wildcards
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens

@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Step
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, permissions
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, TimeField, Touch

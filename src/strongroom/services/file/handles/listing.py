@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError, invalid_header
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header
 from strongroom.semantics.core.listing import START, Position
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Use

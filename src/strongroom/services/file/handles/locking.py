@@ -15,8 +15,8 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import byte_ranges
 from strongroom.semantics.file.byte_ranges import LockQueued, LocksRefused, RangeLock
 from strongroom.semantics.file.oplocks import Cause

@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, names
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding

@@ -21,9 +21,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom import errors, file_errors
 from strongroom.engines.base import Step
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, names, opens
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.accesses import Disposition
@@ -82,7 +83,7 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
         (stored,) = await services.store.read([keys.share(account, share)])
         found = records.SHARE.of(stored)
     if share is None or found is None:
-        raise StorageError(file_errors.SHARE_NOT_FOUND)
+        raise StorageError(errors.SHARE_NOT_FOUND)
     await require_share(services, found.generation)
     return ShareAccess(account, share, found.generation)
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import errors
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file.opens import OpenTable
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths

@@ -11,9 +11,9 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from strongroom import file_errors
 from strongroom.engines.base import Commit, Full, Step, Write
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, deletion, names, opens, previous_versions
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import TimeField, Touch

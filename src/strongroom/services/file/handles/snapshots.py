@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import share_in, stored_share

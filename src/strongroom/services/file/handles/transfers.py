@@ -16,9 +16,11 @@ from typing import Final
 
 import msgspec
 
-from strongroom import errors, file_errors, limits
+from strongroom import limits
 from strongroom.engines.base import Full, Step
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import LockUse

@@ -10,9 +10,9 @@ from typing import Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Position
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import ShareAccess
 from strongroom.services.file.node_writes import usage_bytes
@@ -45,7 +45,7 @@ async def volume(services: Services, access: ShareAccess) -> Volume:
     stored, usage = await services.store.read(refs)
     share = records.SHARE.of(stored)
     if share is None or share.generation != access.generation:
-        raise StorageError(file_errors.SHARE_NOT_FOUND)
+        raise StorageError(errors.SHARE_NOT_FOUND)
     used_bytes = usage_bytes(file_records.USAGE.of(usage))
     return Volume(access.share, share.generation, share.quota_gib * _GIB, used_bytes)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import file_errors
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.semantics.file import accesses, attributes, names, opens
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.attributes import Attribute

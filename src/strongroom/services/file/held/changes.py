@@ -15,8 +15,8 @@ import enum
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from strongroom import file_errors
-from strongroom.errors import StorageError
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.file.held.open_handle import Handle
 

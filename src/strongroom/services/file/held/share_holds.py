@@ -19,9 +19,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom import errors
 from strongroom.engines.gateways import ExclusiveRight
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
 
 RETRY_AFTER_S: Final = 1

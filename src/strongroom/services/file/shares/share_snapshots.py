@@ -17,9 +17,9 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import file_errors
 from strongroom.engines.base import Commit, Ref, Step, Write
-from strongroom.errors import StorageError, invalid_query
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError, invalid_query
 from strongroom.semantics.core import lease as leases
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads

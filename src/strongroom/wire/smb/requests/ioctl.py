@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom import file_errors
+from strongroom.errors import file as file_errors
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.refusals import SmbRefusal

@@ -12,9 +12,11 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom import blob_errors, errors, limits
+from strongroom import limits
 from strongroom.engines.base import Ref
-from strongroom.errors import StorageError, invalid_header, invalid_query
+from strongroom.errors import blob as blob_errors
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError, invalid_header, invalid_query
 from strongroom.semantics.blob.pages import PAGE_BYTES
 from strongroom.services.blob.blobs import with_reader
 from strongroom.services.blob.decisions.access import BlobView

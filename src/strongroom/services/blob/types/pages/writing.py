@@ -16,10 +16,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from strongroom import errors, limits
+from strongroom import limits
 from strongroom.engines.base import Partition, Ref
 from strongroom.engines.checksum import crc64
-from strongroom.errors import StorageError
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import pages as rules
 from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import (

@@ -1,5 +1,5 @@
-"""The features of Azure that this server does not serve yet: operations, headers and parameters, by
-name.
+"""The features of Azure Blob Storage that this server does not serve yet: operations, headers and
+parameters, by name.
 
 Lives here: declarations without a service function, which are answered 501 with their name, or with
 the refusal of an account without hierarchical namespace. By that, clients find out which kind an
@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom import blob_errors, errors
 from strongroom.auth.authorize import Permission
-from strongroom.errors import ErrorCode, StorageError
+from strongroom.errors import blob as blob_errors
+from strongroom.errors.core import ErrorCode, not_served
 from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource, When
 from strongroom.wire.core.http import Headers
@@ -99,8 +99,3 @@ def refuse_unserved(headers: Headers, query: Query) -> None:
     for name in query:
         if name in _QUERY and _QUERY[name] in (None, (query.get(name) or "").lower()):
             raise not_served(f"The query parameter {query.as_sent(name)}")
-
-
-def not_served(what: str) -> StorageError:
-    """Return 501 NotImplemented with a message that names `what`."""
-    return StorageError(errors.NOT_IMPLEMENTED, f"{what} is not implemented by this server.")

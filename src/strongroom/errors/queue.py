@@ -1,12 +1,12 @@
 """The rows of the error table that only the Queue service uses.
 
-Must not live here: rows that several services share (errors.py). Source: "Queue service error
+Must not live here: rows that several services share (core.py). Source: "Queue service error
 codes" of the Azure Storage REST reference.
 """
 
 from __future__ import annotations
 
-from strongroom.errors import row
+from strongroom.errors.core import row
 
 INVALID_MARKER = row("InvalidMarker", 400, "The specified marker is invalid.")
 MESSAGE_NOT_FOUND = row("MessageNotFound", 404, "The specified message does not exist.")
@@ -22,4 +22,3 @@ QUEUE_DISABLED = row(
     "QueueDisabled", 409, "The specified queue has been disabled by the administrator."
 )
 QUEUE_NOT_EMPTY = row("QueueNotEmpty", 409, "The specified queue is not empty.")
-QUEUE_NOT_FOUND = row("QueueNotFound", 404, "The specified queue does not exist.")

@@ -1,12 +1,12 @@
 """The rows of the error table that only the Table service uses.
 
-Must not live here: rows that several services share (errors.py). Source: "Table service error
+Must not live here: rows that several services share (core.py). Source: "Table service error
 codes" of the Azure Storage REST reference; the texts are those that its clients have recorded.
 """
 
 from __future__ import annotations
 
-from strongroom.errors import row
+from strongroom.errors.core import row
 
 ATOM_FORMAT_NOT_SUPPORTED = row("AtomFormatNotSupported", 415, "Atom format is not supported.")
 COMMANDS_ON_DIFFERENT_PARTITIONS = row(
@@ -59,7 +59,6 @@ PROPERTY_VALUE_TOO_LARGE = row(
 )
 TABLE_ALREADY_EXISTS = row("TableAlreadyExists", 409, "The table specified already exists.")
 TABLE_BEING_DELETED = row("TableBeingDeleted", 409, "The specified table is being deleted.")
-TABLE_NOT_FOUND = row("TableNotFound", 404, "The table specified does not exist.")
 TOO_MANY_PROPERTIES = row(
     "TooManyProperties",
     400,

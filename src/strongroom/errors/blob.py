@@ -1,12 +1,12 @@
 """The rows of the error table that only the Blob service uses.
 
-Must not live here: rows that several services share, such as those of leases (errors.py). Source:
+Must not live here: rows that several services share (core.py), of leases or of copies. Source:
 "Blob service error codes" of the Azure Storage REST reference.
 """
 
 from __future__ import annotations
 
-from strongroom.errors import row
+from strongroom.errors.core import row
 
 ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE = row(
     "AccessTierNotSupportedForBlobType",
@@ -45,27 +45,6 @@ CANNOT_CHANGE_TO_LOWER_TIER = row(
     409,
     "A higher blob tier has already been explicitly set.",
 )
-CANNOT_VERIFY_COPY_SOURCE = row("CannotVerifyCopySource", 404, "Could not verify the copy source.")
-COPY_SOURCE_FORBIDDEN = row(
-    "CannotVerifyCopySource",
-    403,
-    "This request is not authorized to read the copy source.",
-)
-COPY_SOURCE_UNAUTHENTICATED = row(
-    "CannotVerifyCopySource",
-    401,
-    "The copy source needs authorization: a SAS in its URL, or x-ms-copy-source-authorization.",
-)
-COPY_SOURCE_CONDITION_NOT_MET = row(
-    "CannotVerifyCopySource",
-    412,
-    "The condition specified using HTTP conditional header(s) is not met.",
-)
-COPY_SOURCE_NOT_MODIFIED = row(
-    "CannotVerifyCopySource",
-    304,
-    "The condition specified using HTTP conditional header(s) is not met.",
-)
 CONTAINER_ALREADY_EXISTS = row(
     "ContainerAlreadyExists",
     409,
@@ -81,7 +60,6 @@ CONTAINER_DISABLED = row(
     409,
     "The specified container has been disabled by the administrator.",
 )
-CONTAINER_NOT_FOUND = row("ContainerNotFound", 404, "The specified container does not exist.")
 CONTENT_LENGTH_LARGER_THAN_TIER_LIMIT = row(
     "ContentLengthLargerThanTierLimit",
     409,
@@ -91,11 +69,6 @@ COPY_ACROSS_ACCOUNTS_NOT_SUPPORTED = row(
     "CopyAcrossAccountsNotSupported",
     400,
     "The copy source account and destination account must be the same.",
-)
-COPY_ID_MISMATCH = row(
-    "CopyIdMismatch",
-    409,
-    "The specified copy ID did not match the copy ID for the pending copy operation.",
 )
 FEATURE_VERSION_MISMATCH = row(
     "FeatureVersionMismatch",
@@ -164,11 +137,6 @@ MAX_BLOB_SIZE_CONDITION_NOT_MET = row(
     412,
     "The max blob size condition specified was not met.",
 )
-NO_PENDING_COPY_OPERATION = row(
-    "NoPendingCopyOperation",
-    409,
-    "There is currently no pending copy operation.",
-)
 OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB = row(
     "OperationNotAllowedOnIncrementalCopyBlob",
     409,
@@ -179,11 +147,6 @@ OPERATION_NOT_ALLOWED_ON_ROOT_BLOB = row(
     403,
     "The current version cannot be deleted by its id. Delete the blob without versionid; the"
     " version then becomes a previous one, which can be deleted.",
-)
-PENDING_COPY_OPERATION = row(
-    "PendingCopyOperation",
-    409,
-    "There is currently a pending copy operation.",
 )
 PREVIOUS_SNAPSHOT_CANNOT_BE_NEWER = row(
     "PreviousSnapshotCannotBeNewer",
@@ -226,11 +189,6 @@ SNAPSHOTS_PRESENT = row(
     409,
     "This operation is not permitted because the blob has snapshots.",
 )
-SOURCE_CONDITION_NOT_MET = row(
-    "SourceConditionNotMet",
-    412,
-    "The source condition specified using HTTP conditional header(s) is not met.",
-)
 SYSTEM_IN_USE = row("SystemInUse", 409, "This blob is in use by the system.")
 TARGET_CONDITION_NOT_MET = row(
     "TargetConditionNotMet",
@@ -252,7 +210,6 @@ EXCEEDS_MAX_BATCH_REQUEST_COUNT = row(
     400,
     "The batch operation exceeds the maximum number of 256 allowed subrequests.",
 )
-BLOB_ARCHIVED = row("BlobArchived", 409, "This operation is not permitted on an archived blob.")
 BLOB_NOT_ARCHIVED = row(
     "BlobNotArchived",
     409,

@@ -1,8 +1,9 @@
 """The error table: every error that a client can see, with its code, HTTP status and message.
 
 Lives here: the rows that several services share, and the one exception that carries a row.
-blob_errors.py, queue_errors.py and table_errors.py hold the others. No other module defines a code,
-a status or a message text. Must not live here: the rendering of an error (wire/core/errors_xml.py).
+leases.py and copies.py hold those of leases and copies. The other modules of this folder hold those
+that one service answers. No module outside this folder defines a code, a status or a message
+text. Must not live here: the rendering of an error (wire/core/errors_xml.py).
 Source: "Status and error codes" of the Azure Storage REST reference; rows marked *ours* are for
 situations that Azure does not have.
 """
@@ -100,6 +101,11 @@ def out_of_range_query(name: str, value: str, minimum: int, maximum: int) -> Sto
 def body_too_large(max_bytes: int) -> StorageError:
     """Return 413 RequestBodyTooLarge with the limit."""
     return StorageError(REQUEST_BODY_TOO_LARGE, None, (("MaxLimit", str(max_bytes)),))
+
+
+def not_served(what: str) -> StorageError:
+    """Return 501 NotImplemented with a message that names `what`."""
+    return StorageError(NOT_IMPLEMENTED, f"{what} is not implemented by this server.")
 
 
 _TABLE: Final[list[ErrorCode]] = []
@@ -330,69 +336,6 @@ UNSUPPORTED_HTTP_VERB = row(
     405,
     "The resource doesn't support the specified HTTP verb.",
 )
-LEASE_ALREADY_PRESENT = row("LeaseAlreadyPresent", 409, "There is already a lease present.")
-LEASE_ALREADY_BROKEN = row(
-    "LeaseAlreadyBroken",
-    409,
-    "The lease has already been broken and cannot be broken again.",
-)
-LEASE_ID_MISMATCH_WITH_BLOB_OPERATION = row(
-    "LeaseIdMismatchWithBlobOperation",
-    412,
-    "The lease ID specified did not match the lease ID for the blob.",
-)
-LEASE_ID_MISMATCH_WITH_CONTAINER_OPERATION = row(
-    "LeaseIdMismatchWithContainerOperation",
-    412,
-    "The lease ID specified did not match the lease ID for the container.",
-)
-LEASE_ID_MISMATCH_WITH_LEASE_OPERATION = row(
-    "LeaseIdMismatchWithLeaseOperation",
-    409,
-    "The lease ID specified did not match the lease ID for the blob/container.",
-)
-LEASE_ID_MISSING = row(
-    "LeaseIdMissing",
-    412,
-    "There is currently a lease on the blob/container and no lease ID was specified in the "
-    "request.",
-)
-LEASE_IS_BREAKING_AND_CANNOT_BE_ACQUIRED = row(
-    "LeaseIsBreakingAndCannotBeAcquired",
-    409,
-    "The lease ID matched, but the lease is currently in breaking state and cannot be "
-    "acquired until it is broken.",
-)
-LEASE_IS_BREAKING_AND_CANNOT_BE_CHANGED = row(
-    "LeaseIsBreakingAndCannotBeChanged",
-    409,
-    "The lease ID matched, but the lease is currently in breaking state and cannot be changed.",
-)
-LEASE_IS_BROKEN_AND_CANNOT_BE_RENEWED = row(
-    "LeaseIsBrokenAndCannotBeRenewed",
-    409,
-    "The lease ID matched, but the lease has been broken explicitly and cannot be renewed.",
-)
-LEASE_LOST = row(
-    "LeaseLost",
-    412,
-    "A lease ID was specified, but the lease for the blob/container has expired.",
-)
-LEASE_NOT_PRESENT_WITH_BLOB_OPERATION = row(
-    "LeaseNotPresentWithBlobOperation",
-    412,
-    "There is currently no lease on the blob.",
-)
-LEASE_NOT_PRESENT_WITH_CONTAINER_OPERATION = row(
-    "LeaseNotPresentWithContainerOperation",
-    412,
-    "There is currently no lease on the container.",
-)
-LEASE_NOT_PRESENT_WITH_LEASE_OPERATION = row(
-    "LeaseNotPresentWithLeaseOperation",
-    409,
-    "There is currently no lease on the blob/container.",
-)
 AUTHORIZATION_FAILURE = row(
     "AuthorizationFailure",
     403,
@@ -477,4 +420,14 @@ INCOMPLETE_BODY = row(
     "IncompleteBody",
     400,
     "The request body ended before the number of bytes that Content-Length announced.",
+)
+# No container, queue, table or share has the name: one row for each kind of place.
+CONTAINER_NOT_FOUND = row("ContainerNotFound", 404, "The specified container does not exist.")
+QUEUE_NOT_FOUND = row("QueueNotFound", 404, "The specified queue does not exist.")
+TABLE_NOT_FOUND = row("TableNotFound", 404, "The table specified does not exist.")
+SHARE_NOT_FOUND = row(
+    "ShareNotFound",
+    404,
+    "The specified share does not exist.",
+    0xC000_00CC,  # BAD_NETWORK_NAME
 )

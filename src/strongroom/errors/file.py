@@ -1,7 +1,7 @@
 """The rows of the error table that only files use, and the NTSTATUS values that SMB answers.
 
 A REST error code may have several rows, one for each NTSTATUS that SMB answers in its place. Must
-not live here: rows that several services share (errors.py). Sources: "File service error codes" and
+not live here: rows that several services share (core.py). Sources: "File service error codes" and
 "Managing file locks" of the Azure Storage REST reference; [MS-ERREF] section 2.3.1.
 
 Where Microsoft's pages contradict each other (smb.md 4.6), each row says which page it follows.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.errors import row
+from strongroom.errors.core import row
 
 STATUS_UNSUCCESSFUL: Final = 0xC000_0001
 STATUS_INVALID_PARAMETER: Final = 0xC000_000D
@@ -349,9 +349,6 @@ LINKS_REFUSED = row(
 SHARE_ALREADY_EXISTS = row(
     "ShareAlreadyExists", 409, "The specified share already exists.", STATUS_OBJECT_NAME_COLLISION
 )
-SHARE_NOT_FOUND = row(
-    "ShareNotFound", 404, "The specified share does not exist.", STATUS_BAD_NETWORK_NAME
-)
 SHARE_SNAPSHOT_NOT_FOUND = row(
     "ShareSnapshotNotFound",
     404,
@@ -384,26 +381,6 @@ SHARE_SIZE_LIMIT_REACHED = row(
     403,
     "The files would exceed the quota of the share. Delete files, or set a larger quota.",
     STATUS_DISK_FULL,
-)
-LEASE_ID_MISMATCH_WITH_SHARE_OPERATION = row(
-    "LeaseIdMismatchWithShareOperation",
-    412,
-    "The lease ID specified did not match the lease ID for the file share.",
-)
-LEASE_NOT_PRESENT_WITH_SHARE_OPERATION = row(
-    "LeaseNotPresentWithShareOperation",
-    412,
-    "There is currently no lease on the file share.",
-)
-LEASE_ID_MISMATCH_WITH_FILE_OPERATION = row(
-    "LeaseIdMismatchWithFileOperation",
-    412,
-    "The lease ID specified did not match the lease ID for the file.",
-)
-LEASE_NOT_PRESENT_WITH_FILE_OPERATION = row(
-    "LeaseNotPresentWithFileOperation",
-    412,
-    "There is currently no lease on the file.",
 )
 # SMB's answer to a rename of a file that is marked for deletion ([MS-FSA] 2.1.5.15.12).
 RENAME_OF_PENDING = row(
