@@ -30,13 +30,13 @@ from strongroom.engines.gateways import ExclusiveRight
 from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
-from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import (
     UPLOAD_LIFETIME_TICKS,
     BlobChange,
     upload_expiry,
 )
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.retention import expire_blob
 from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
 from strongroom.services.core.background import RemovalBatch

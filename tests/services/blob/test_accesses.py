@@ -12,7 +12,7 @@ from strongroom.account_switches import Switches
 from strongroom.operations.blob import blob
 from strongroom.operations.blob.fields.returned import blob_headers
 from strongroom.services.blob import accesses, blobs
-from strongroom.services.blob.decisions.access import BlobView
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.states.snapshots import DeleteBlob
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper

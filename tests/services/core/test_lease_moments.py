@@ -13,7 +13,7 @@ from strongroom.operations.blob import blob, container, lease, listings
 from strongroom.services.blob import leasing, list_blobs
 from strongroom.services.blob.containers import list_containers
 from strongroom.services.blob.containers.list_containers import ListContainers
-from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions import views
 from strongroom.services.blob.decisions.containers import view_container
 from strongroom.services.blob.list_blobs import ListBlobs
 from strongroom.services.core.calls import Call
@@ -80,7 +80,7 @@ def test_checks_before_a_body_is_read() -> None:
         on = await leased()
         asked: Call[Any] = await placed(on, blob="b", rule=blob.PUT_BLOB.rule, lease_id=ID)
         slow_time(on, lambda: renew_blob(on))
-        await access.check_blob(on, asked)
+        await views.check_blob(on, asked)
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "b", None, lease_id=ID)
         assert view.blob.lease is not None and view.blob.lease.id == ID
 

@@ -14,7 +14,7 @@ from strongroom.operations.core.spec import Content, Origin
 from strongroom.semantics.blob import tag_queries
 from strongroom.services.blob.blobs import Download
 from strongroom.services.blob.bodies import structured
-from strongroom.services.blob.decisions.access import BlobView
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.tags.find_blobs import FindBlobs, FoundPage
 from strongroom.services.blob.types.blocks import BlockItem, BlockList
 from strongroom.services.blob.types.pages.ranges import PageList

@@ -16,9 +16,9 @@ from typing import Final
 import msgspec
 
 from strongroom.engines.base import Ref
-from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.core.decisions import ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records

@@ -12,9 +12,9 @@ from typing import Any
 import msgspec
 
 from strongroom.services.blob.blobs import BlobWritten
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.displaced import head_to_modify
 from strongroom.services.blob.states.heads import (
     modified_head,
@@ -80,4 +80,4 @@ async def _modify(
         number = None if head.page is None else head.page.sequence_number
         return BlobWritten(change.stamp, change.stamp, sequence_number=number, version=head.version)
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)

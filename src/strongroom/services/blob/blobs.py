@@ -26,9 +26,10 @@ from strongroom.services.blob import accesses
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.bodies.rereading import RetriedRead, Stale
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.states.heads import refuse_incremental, replace_head
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.places import generation_of
@@ -81,7 +82,7 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
     max_bytes = intake.put_blob_bytes_max(call.caller.version)
     received = await intake.receive(services, call, max_bytes, md5=True)
     try:
-        return await access.change_blob(
+        return await changing.change_blob(
             services, call, lambda state, change: _put(call, received, state, change)
         )
     except BaseException:
@@ -143,7 +144,7 @@ class Download(msgspec.Struct, frozen=True):
 
 async def get_properties(services: Services, call: Call[Any]) -> BlobView:
     """Get Blob Properties: return the blob's head, or the snapshot or version that is named."""
-    return await access.view_blob(services, call)
+    return await views.view_blob(services, call)
 
 
 def get_blob(services: Services, call: Call[GetBlob]) -> Awaitable[Download]:
@@ -172,7 +173,7 @@ async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
     _check_digest_request(call.input)
     retried_read: RetriedRead | None = None
     while True:
-        view = await access.view_blob(services, call, with_body_records=True)
+        view = await views.view_blob(services, call, with_body_records=True)
         try:
             if call.input.range_md5 or call.input.range_crc64:
                 return await _download_with_digests(services, call, view)
@@ -269,7 +270,7 @@ async def with_reader(
     reading = services.held.of(Readers).begin(partition, services.store.gateways)
     try:
         await reading.wait_for_mutations()
-        view = await access.view_blob(services, call, wait=False, with_body_records=True)
+        view = await views.view_blob(services, call, wait=False, with_body_records=True)
         await services.check_place(call)
         reading.set_position(view.blob.body.position)
         yield reading, view

@@ -14,9 +14,9 @@ import msgspec
 from strongroom.engines.base import Record, Ref
 from strongroom.errors import core as errors
 from strongroom.semantics.core.lease import LeaseKind
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.containers import change_container
 from strongroom.services.blob.states.heads import refuse_pending_copy
 from strongroom.services.core import leasing
@@ -42,7 +42,7 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> LeaseResult
     fresh_id = leasing.fresh_id(services, call.input)
 
     def attempt() -> Awaitable[LeaseResult]:
-        return access.change_blob(
+        return changing.change_blob(
             services, call, lambda state, change: _lease_head(call, fresh_id, state, change)
         )
 

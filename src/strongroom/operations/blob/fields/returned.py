@@ -18,7 +18,7 @@ from strongroom.operations.core.spec import Origin, Returned
 from strongroom.semantics.blob import encryption_scopes, tiers
 from strongroom.semantics.blob.pages import PageState
 from strongroom.services.blob.blobs import Download
-from strongroom.services.blob.decisions.access import BlobView
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.tiers.tiering import TierSet
 from strongroom.services.core.calls import Call
 from strongroom.values import (

@@ -15,7 +15,7 @@ import msgspec
 from strongroom import limits
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
-from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions import views
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.runner import Services
 from strongroom.slices import Steps
@@ -92,7 +92,7 @@ async def receive(
     size_bytes = call.client.body.size_bytes
     is_large = size_bytes is None or size_bytes > limits.INLINE_BODY_BYTES_MAX
     if is_large or call.client.body.is_held_back:
-        await access.check_blob(services, call)
+        await views.check_blob(services, call)
     body = call.client.body if size_bytes is not None else BoundedBody(call.client.body, max_bytes)
     return await bodies.receive(services.store.contents, body, md5, inline)
 

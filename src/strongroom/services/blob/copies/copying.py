@@ -34,9 +34,9 @@ from strongroom.services.blob.bodies.intake import Digests
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.copies.transfer import TransferredBody, transfer
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays, new_rehydration
 from strongroom.services.blob.states.heads import (
     modified_head,
@@ -173,7 +173,7 @@ async def _open(
     url, wanted = given.source, given.source_conditions
     check_url(url)
     conditional.require_write_combination(wanted)
-    await access.check_blob(services, call)
+    await views.check_blob(services, call)
     metadata = given.metadata or None
     destination = f"{call.target.account}/{call.target.container}"
     asked = SourceRequest(
@@ -227,7 +227,7 @@ async def _complete(
             )
             return _made(head, copy, moved)
 
-        return await access.change_blob(services, call, decide)
+        return await changing.change_blob(services, call, decide)
     except BaseException:
         moved.body.discard(services.store.contents)
         raise
@@ -265,7 +265,7 @@ async def _begin(
     # This precedes the commit, since the job may start as soon as it is visible.
     try:
         await sources.keep_open(copy_id, source)
-        begun = await access.change_blob(services, call, decide)
+        begun = await changing.change_blob(services, call, decide)
     except BaseException:
         left = sources.take(copy_id)
         if left is not None:
@@ -392,5 +392,5 @@ async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
         body = emptied(head.body, change) if usual else head.body
         change.put_head(modified_head(head, change.stamp, copy=copy, body=body, sealed=False))
 
-    await access.change_blob(services, call, decide)
+    await changing.change_blob(services, call, decide)
     services.work.set()

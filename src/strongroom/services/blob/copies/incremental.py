@@ -21,9 +21,9 @@ from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.copies.copying import CopyResult
 from strongroom.services.blob.copies.reading import open_local
 from strongroom.services.blob.copies.sources import OpenBlob
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.heads import modified_head, refuse_pending_copy, replace_head
 from strongroom.services.blob.states.immutability import refuse_change
 from strongroom.services.core.calls import Call
@@ -58,7 +58,7 @@ async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) 
     """
     url = call.input.source
     check_url(url)
-    await access.check_blob(services, call)
+    await views.check_blob(services, call)
     locate = services.held.of(CopySources).locate
     local = None if locate is None else await locate(url, call, _ASKED)
     if local is None:
@@ -97,7 +97,7 @@ async def _begin(
         change.add_job(job)
         return CopyResult(change.stamp, change.stamp, copy.id, copy.status.value)
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)
 
 
 def source_text(order: CopyOrder) -> str:

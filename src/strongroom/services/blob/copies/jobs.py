@@ -20,9 +20,9 @@ from strongroom.services.blob.copies.incremental_jobs import run_incremental
 from strongroom.services.blob.copies.reading import OWN
 from strongroom.services.blob.copies.sources import OpenBlob, as_blob
 from strongroom.services.blob.copies.transfer import TransferredBody, transfer
-from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
 from strongroom.services.core.copies.sources import OpenSource
 from strongroom.services.core.runner import Services

@@ -1,6 +1,6 @@
 """How background work changes a blob: without a caller, and so without authorization.
 
-Lives here: that way, beside the one for requests (access.py). Must not live here: the work itself
+Lives here: that way, beside the one for requests (changing.py). Must not live here: the work itself
 (copies/jobs.py, retention.py, sweeper.py).
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from strongroom.engines.base import Commit, Ref
-from strongroom.services.blob.decisions.access import BlobState, split_head
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState, split_head
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records

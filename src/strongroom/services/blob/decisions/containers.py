@@ -1,7 +1,7 @@
 """The ways to read a committed container (`view_container`) and to change one (`change_container`).
 
-Lives here: both, which guard the container first. Must not live here: blobs (access.py), any one
-operation's behaviour, HTTP, SQL.
+Lives here: both, which guard the container first. Must not live here: blobs (views.py,
+changing.py), any one operation's behaviour, HTTP, SQL.
 """
 
 from __future__ import annotations

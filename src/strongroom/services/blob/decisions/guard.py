@@ -1,14 +1,16 @@
-"""The check before every decision on a blob or a container: existence, type, lease, conditions.
+"""The records that a request about a blob or a container names, and the check of them before every
+decision: existence, type, lease, conditions.
 
-Lives here: one function per kind of resource, which applies the operation's `Rule` in that order.
-Must not live here: the rules themselves (semantics/). Source: conditions.md section 10 (order),
+Lives here: one check per kind of resource, which applies the operation's `Rule` in that order. Must
+not live here: the rules themselves (semantics/). Source: conditions.md section 10 (order),
 leases.md sections 4 and 5.
 """
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
+from strongroom.engines.base import Partition, Ref, ref_of
 from strongroom.errors import blob as blob_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import encryption_scopes
@@ -17,11 +19,35 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.conditions import Conditions
 from strongroom.services.core.calls import Call, ConditionUse, Existence
 from strongroom.services.core.container_conditions import CONTAINER_CONDITIONS
+from strongroom.services.core.decisions import UNDECODED, ReadAll, Reads
+from strongroom.services.core.places import generation_of
 from strongroom.store.blob.blob_records import BlobRecord
+from strongroom.store.blob.bodies.kinds import read_with
+from strongroom.store.core import keys
+from strongroom.store.core.keys import Past
 from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Etag
 
 _JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BLOB_READ)
+
+
+def named_past(call: Call[Any]) -> Past | None:
+    """Return the snapshot or version that the request names. The version may be the current one."""
+    target = call.target
+    if target.version is not None:
+        return Past(target.version, True)
+    return None if target.snapshot is None else Past(target.snapshot)
+
+
+def named_ref(call: Call[Any], past: Past | None) -> Ref:
+    """Return the key of the blob, snapshot or previous version that the request names."""
+    partition = keys.blob(generation_of(call), call.target.blob)
+    return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
+
+
+def add_body(reads: Reads, partition: Partition, past: Past | None) -> ReadAll[bytes]:
+    """Add the reads of the records of a body; `past` None = the head's."""
+    return reads.add_all([ref_of((partition, key)) for key in read_with(past)], UNDECODED)
 
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:

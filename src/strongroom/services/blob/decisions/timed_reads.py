@@ -1,7 +1,7 @@
 """Reading the records of a blob or container, and the time at which they are judged.
 
 Lives here: which of the records that were read is meant, and whether it depends on the time. Must
-not live here: whether a request may read it (access.py, containers.py, guard.py).
+not live here: whether a request may read it (views.py, containers.py, guard.py).
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ import msgspec
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
-from strongroom.services.blob.decisions import access
+from strongroom.services.blob.decisions import views
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import SourceRequest, check_url
 from strongroom.services.core.copies.upload import SourceUpload
@@ -59,7 +59,7 @@ async def uploaded_from(
     check_url(source.url)
     # Checked first: for a caller who may not write, no server is contacted, and no source is
     # disclosed.
-    await access.check_blob(services, call)
+    await views.check_blob(services, call)
     opened, _ = await open_named(services, call, source.url, source.wanted)
     try:
         yield SourceUpload(opened, call)

@@ -34,8 +34,8 @@ import msgspec
 from strongroom.semantics.blob import immutability
 from strongroom.semantics.blob.immutability import Attempt
 from strongroom.semantics.core.retention import retention_end
-from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.immutability import refuse, refuse_by_container
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord, Deletion

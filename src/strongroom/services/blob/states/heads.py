@@ -19,8 +19,8 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.semantics.blob.pages import PageState
 from strongroom.semantics.core import copies
 from strongroom.semantics.core import lease as leases
-from strongroom.services.blob.decisions.access import BlobState
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.guard import scope_of_new
 from strongroom.services.blob.states.displaced import displace_head, new_version
 from strongroom.services.blob.states.immutability import (

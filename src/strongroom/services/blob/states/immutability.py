@@ -23,9 +23,9 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import immutability as rules
 from strongroom.semantics.blob.container_protection import of_state
 from strongroom.semantics.blob.immutability import Attempt, Immutability
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState, DeletionUnderWay
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState, DeletionUnderWay
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.store.blob.blob_records import BlobRecord
@@ -136,7 +136,7 @@ async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
         _put(state, after, change)
         return after
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)
 
 
 async def delete_policy(services: Services, call: Call[Any]) -> None:
@@ -151,7 +151,7 @@ async def delete_policy(services: Services, call: Call[Any]) -> None:
         if after != named.immutability:
             _put(state, after, change)
 
-    await access.change_blob(services, call, decide)
+    await changing.change_blob(services, call, decide)
 
 
 class SetHold(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ async def set_hold(services: Services, call: Call[SetHold]) -> SetHold:
             _put(state, after, change)
         return call.input
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)
 
 
 def _named(state: BlobState) -> BlobRecord:

@@ -22,10 +22,10 @@ import msgspec
 from strongroom.engines.base import Engine, Partition, Ref
 from strongroom.errors import blob as blob_errors
 from strongroom.errors.core import StorageError
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.displaced import body_without, drop_past
 from strongroom.services.blob.states.immutability import check_new_blob_allowed
 from strongroom.services.core.calls import Call
@@ -97,7 +97,7 @@ async def undelete_blob(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError BlobNotFound when there is no blob, no deleted blob and no version.
     """
-    await access.change_blob(services, call, _restore_head)
+    await changing.change_blob(services, call, _restore_head)
     partition = keys.blob(generation_of(call), call.target.blob)
     for find in (find_snapshots, find_versions):
         newer_than = 0
@@ -105,7 +105,7 @@ async def undelete_blob(services: Services, call: Call[Any]) -> None:
             newer_than = found[-1][0].ticks
             reads = Reads()
             restore = functools.partial(_restore, _add_states(reads, partition, found))
-            await access.change_blob(services, call, restore, reads)
+            await changing.change_blob(services, call, restore, reads)
 
 
 def _is_kept(record: BlobRecord) -> bool:

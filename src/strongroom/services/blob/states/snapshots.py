@@ -25,9 +25,9 @@ from strongroom.semantics.blob.snapshots import (
     deletion,
 )
 from strongroom.semantics.core.conditions import modified_since
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.displaced import (
     delete_head,
     delete_past,
@@ -83,7 +83,7 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
     """
     partition, reads = keys.blob(generation_of(call), call.target.blob), Reads()
     body = reads.add_all([Ref(partition, key) for key in read_with(None)], UNDECODED)
-    return await access.change_blob(
+    return await changing.change_blob(
         services,
         call,
         lambda state, change: _create_snapshot(call.input, body, state, change),
@@ -167,9 +167,9 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     check_delete_target(option, target.snapshot is not None, target.version is not None)
     if target.snapshot is not None or target.version is not None:
         one = functools.partial(_delete_one, call.input)
-        return await access.change_blob(services, call, one)
+        return await changing.change_blob(services, call, one)
     if option is None:
-        return await access.change_blob(
+        return await changing.change_blob(
             services, call, lambda state, change: _delete(call.input, (), state, change)
         )
     return await _delete_all(services, call)
@@ -195,7 +195,7 @@ async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
         listed = await _listed(services, call)
         try:
             decide = _DeleteListed(call.input, listed).decide
-            deleted = await access.change_blob(services, call, decide)
+            deleted = await changing.change_blob(services, call, decide)
         except _Stale:
             # The commit that changed the head has happened, so some request makes progress.
             continue
@@ -292,7 +292,7 @@ async def delete_permanently(services: Services, call: Call[DeleteBlob]) -> Dele
     check_delete_target(given.snapshots, target.snapshot is not None, target.version is not None)
     if target.snapshot is None and target.version is None:
         raise _not_permanent("Only a snapshot or a version can be deleted permanently.")
-    return await access.change_blob(services, call, functools.partial(_delete_for_good, given))
+    return await changing.change_blob(services, call, functools.partial(_delete_for_good, given))
 
 
 def _delete_for_good(given: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:

@@ -13,9 +13,10 @@ import msgspec
 
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.states.heads import refuse_pending_copy
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
@@ -39,7 +40,7 @@ async def get_tags(services: Services, call: Call[Any]) -> BlobView:
 
     Raises: StorageError as guard_blob does.
     """
-    return await access.view_blob(services, call, wait=False)
+    return await views.view_blob(services, call, wait=False)
 
 
 async def set_tags(services: Services, call: Call[SetTags]) -> None:
@@ -48,7 +49,7 @@ async def set_tags(services: Services, call: Call[SetTags]) -> None:
     Raises: StorageError Md5Mismatch, Crc64Mismatch, PendingCopyOperation, and what guard_blob
         raises.
     """
-    await access.change_blob(services, call, lambda state, change: _set(call, state, change))
+    await changing.change_blob(services, call, lambda state, change: _set(call, state, change))
 
 
 def _set(call: Call[SetTags], state: BlobState, change: BlobChange) -> None:

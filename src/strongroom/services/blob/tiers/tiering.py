@@ -10,9 +10,9 @@ from __future__ import annotations
 import msgspec
 
 from strongroom.semantics.blob import tiers
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays, as_of, new_rehydration
 from strongroom.services.blob.states.heads import refuse_incremental, refuse_pending_copy
 from strongroom.services.core.calls import Call
@@ -41,7 +41,7 @@ async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
         BlobBeingRehydrated, and what guard_blob raises.
     """
     delay = services.held.of(RehydrationDelays).ticks(call.input.priority)
-    return await access.change_blob(
+    return await changing.change_blob(
         services, call, lambda state, change: _set(call, delay, state, change)
     )
 

@@ -20,9 +20,9 @@ from strongroom.semantics.blob.immutability import Immutability
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.heads import (
     kept_lease,
     modified_head,
@@ -75,7 +75,7 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)
 
 
 async def _refuse_body(call: Call[Any]) -> None:
@@ -138,7 +138,7 @@ async def append_received(
     try:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
-        return await access.change_blob(
+        return await changing.change_blob(
             services, call, lambda state, change: _append(call.input, received, state, change)
         )
     except BaseException:
@@ -196,4 +196,4 @@ async def seal(services: Services, call: Call[SealBlob]) -> BlobWritten:
             change.put_head(msgspec.structs.replace(head, sealed=True, lease=lease))
         return BlobWritten(head.shown_etag, head.modified)
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)

@@ -24,10 +24,11 @@ from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten, rereading
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
 from strongroom.services.blob.bodies.rereading import RetriedRead, Stale
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState, BlobView
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.precedence import Precedence
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.states.heads import (
     refuse_archived,
     refuse_overwrite,
@@ -92,7 +93,7 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         await services.disposable.of(Precedence).wait_for_holders(partition)
         refs, reads = await _staged_with_id(services, partition, call.input.block_id), Reads()
         earlier = reads.add_all(refs, blob_records.STAGED)
-        await access.change_blob(
+        await changing.change_blob(
             services,
             call,
             lambda state, change: _stage(call, received, earlier, state, change),
@@ -194,7 +195,7 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     given = call.input
     rules.require_list_length(len(given.blocks))
     # Checked before the blocks are read: a refused caller learns nothing about them.
-    await access.check_blob(services, call)
+    await views.check_blob(services, call)
     if given.received is not None:
         intake.verify(given.digests, given.received)
     retried_read = rereading(services, call)
@@ -278,13 +279,13 @@ async def _commit(
         chosen = await services.turns.run(_listed_blocks(call.input, blocks_read))
     except StorageError as refusal:
         error = refusal
-        await access.change_blob(
+        await changing.change_blob(
             services, call, lambda state, change: _refuse(call, blocks_read, state, error)
         )
         raise
     body = await make_list(services.store.contents, chosen)
     try:
-        return await access.change_blob(
+        return await changing.change_blob(
             services,
             call,
             lambda state, change: _replace(call, blocks_read, body, state, change),
@@ -382,7 +383,7 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
         while True:
             reads = Reads()
             upload = reads.add(Ref(partition, keys.UPLOAD_KEY), blob_records.UPLOAD)
-            view = await access.view_blob(services, call, reads, wait=False)
+            view = await views.view_blob(services, call, reads, wait=False)
             tiers.require_online(view.blob.tier)
             retried_read.note_body(view.blob.body)
             try:

@@ -19,7 +19,7 @@ from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError, invalid_header, invalid_query
 from strongroom.semantics.blob.pages import PAGE_BYTES
 from strongroom.services.blob.blobs import with_reader
-from strongroom.services.blob.decisions.access import BlobView
+from strongroom.services.blob.decisions.views import BlobView
 from strongroom.services.blob.states.heads import refuse_incremental
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services

@@ -32,9 +32,9 @@ from strongroom.semantics.blob.pages import (
 from strongroom.services.blob.blobs import NO_PROPERTIES, BlobWritten
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, BoundedBody, Digests
-from strongroom.services.blob.decisions import access
-from strongroom.services.blob.decisions.access import BlobState
+from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
+from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.heads import (
     modified_head,
     refuse_incremental,
@@ -105,7 +105,7 @@ async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWrit
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
-    return await access.change_blob(services, call, decide)
+    return await changing.change_blob(services, call, decide)
 
 
 def _require_empty(body: BodySource) -> None:
@@ -138,7 +138,7 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
     body = call.client.body
     _check_length(body, length)
     if length > limits.INLINE_BODY_BYTES_MAX or body.is_held_back:
-        await access.check_blob(services, call)
+        await views.check_blob(services, call)
     arriving = _HashedBody(body, length, call.input.digests.md5 is not None)
     partition = _partition(call)
     head = await _page_blob(services, call, partition)
@@ -162,7 +162,7 @@ async def check_pages(services: Services, call: Call[Any], given: PutPage) -> No
     Raises: StorageError InvalidPageRange, SequenceNumberConditionNotMet, PendingCopyOperation,
         OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob raises.
     """
-    await access.check_blob(services, call)
+    await views.check_blob(services, call)
     _checked(given, _changeable(await _page_blob(services, call, _partition(call))))
 
 
@@ -319,7 +319,7 @@ async def _change(
 
         try:
             with maps.mutating(partition):
-                return await access.change_blob(services, call, decide, reads)
+                return await changing.change_blob(services, call, decide, reads)
         except Outdated:
             continue
         except Backlog:
@@ -383,7 +383,7 @@ async def _page_blob(services: Services, call: Call[Any], partition: Partition) 
         if head is not None and head.kind is BlobKind.PAGE:
             return head
         # This check refuses the request, unless a page blob has been created meanwhile.
-        await access.check_blob(services, call)
+        await views.check_blob(services, call)
         await asyncio.sleep(0)
 
 
