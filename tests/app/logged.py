@@ -37,7 +37,7 @@ class Logged:
 
     Arguments:
         folder: the folder of its log.
-        data: its data directory; None = in memory.
+        more: further settings; `data` is its data directory, None = in memory.
     """
 
     def __init__(

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from tests.tidy import rules_calls, rules_shape, rules_words
+from tests.tidy import rules_calls, rules_docs, rules_shape, rules_words
 from tests.tidy.sources import Source, parse
 
 MODULE = "src/strongroom/services/blobs.py"
@@ -18,6 +18,12 @@ TEST = "tests/services/test_blobs.py"
 
 def _function(lines: int) -> str:
     return "def f() -> None:\n" + "    pass\n" * (lines - 1)
+
+
+def _documenting(name: str, head: str = "def f(x: int, *, y: int) -> None") -> str:
+    return (
+        f'{head}:\n    """F.\n\n    Arguments:\n        {name}: why.\n            More.\n    """\n'
+    )
 
 
 BAD = (
@@ -37,6 +43,9 @@ BAD = (
     (rules_shape.untyped_functions, MODULE, "def f(*x) -> None: pass"),
     (rules_shape.untyped_functions, MODULE, "def f(*, x) -> None: pass"),
     (rules_shape.untyped_functions, MODULE, "class C:\n    async def f(self): pass"),
+    (rules_docs.documented_in_vain, MODULE, _documenting("z")),
+    (rules_docs.documented_in_vain, MODULE, _documenting("x, z")),
+    (rules_docs.documented_in_vain, MODULE, _documenting("z", "class C(Struct)")),
     (rules_calls.clock_or_chance, MODULE, "import time\nx = time.time()"),
     (rules_calls.clock_or_chance, MODULE, "import time as t\nx = t.monotonic_ns()"),
     (rules_calls.clock_or_chance, MODULE, "from time import perf_counter as p\nx = p()"),
@@ -76,6 +85,8 @@ GOOD = (
     (rules_shape.missing_module_docstring, MODULE, '"""Blobs."""'),
     (rules_shape.banned_module_name, "src/strongroom/semantics/lease.py", ""),
     (rules_shape.untyped_functions, MODULE, "class C:\n    def f(self, x: int) -> None: pass"),
+    (rules_docs.documented_in_vain, MODULE, _documenting("x, y")),
+    (rules_docs.documented_in_vain, MODULE, _documenting("z", "class C(Other)")),
     (rules_calls.clock_or_chance, CLOCK, "import time\nx = time.time()"),
     (rules_calls.clock_or_chance, MODULE, "import asyncio\nx = asyncio.get_running_loop().time()"),
     (rules_calls.clock_or_chance, MODULE, "import time\nx = time.gmtime(0)"),

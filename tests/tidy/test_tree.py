@@ -11,6 +11,7 @@ from tests.tidy import (
     ratchets,
     rules_bodies,
     rules_calls,
+    rules_docs,
     rules_modules,
     rules_reads,
     rules_shape,
@@ -27,6 +28,7 @@ EVERYWHERE: tuple[Rule, ...] = (
     rules_shape.missing_module_docstring,
     rules_shape.banned_module_name,
     rules_shape.untyped_functions,
+    rules_docs.documented_in_vain,
 )
 IN_THE_PACKAGE: tuple[Rule, ...] = (
     rules_calls.clock_or_chance,

@@ -237,7 +237,7 @@ class WatchState:
         timeout_s: the length of the wait.
 
     Attributes:
-        outcome: the result of the wait, once it is over; see `Store.watch`.
+        result: what `Store.watch` returns, once the wait is over.
     """
 
     def __init__(self, clock: Clocks, version: str | None, timeout_s: float) -> None:

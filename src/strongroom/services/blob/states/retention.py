@@ -55,7 +55,7 @@ async def find_snapshots(
     """Return the oldest snapshots of a blob that match `is_wanted`, at most `most`.
 
     Arguments:
-        behind: return only snapshots that are younger than these ticks.
+        newer_than: return only snapshots that are younger than these ticks.
     """
     first, until = keys.snapshot_range()
     if newer_than:
