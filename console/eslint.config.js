@@ -1,4 +1,5 @@
-// Beside the usual rules: every text that people read is in src/texts.ts, and nothing writes markup.
+// Beside the usual rules: every text that people read is in src/texts.ts, nothing writes markup, and
+// the Blob and the File service's protocols do not import each other.
 import tseslint from "typescript-eslint";
 
 const READ_BY_PEOPLE = "/^(aria-label|aria-description|aria-roledescription|title|placeholder|alt|label|heading|text)$/";
@@ -17,6 +18,19 @@ const RESTRICTED = [
   { selector: "CallExpression[callee.property.name=/^(insertAdjacentHTML|write|writeln)$/][callee.object.name='document']", message: MARKUP },
 ];
 
+/** A folder of src/protocol and the folders there that it may not import. */
+const LAYERS = [
+  ["blob", ["files", "across"]],
+  ["files", ["blob", "across"]],
+  ["shared", ["blob", "files", "across"]],
+];
+
+function layer([folder, above]) {
+  const message = "What both services use is in protocol/shared; what uses both is in protocol/across.";
+  const patterns = [{ regex: `(^|/)(${above.join("|")})/`, message }];
+  return { files: [`src/protocol/${folder}/**`], rules: { "no-restricted-imports": ["error", { patterns }] } };
+}
+
 export default tseslint.config(
   { ignores: ["node_modules/**"] },
   {
@@ -32,5 +46,6 @@ export default tseslint.config(
       "@typescript-eslint/consistent-type-definitions": ["error", "interface"],
     },
   },
+  ...LAYERS.map(layer),
   { files: ["src/texts.ts", "tests/**"], rules: { "no-restricted-syntax": "off" } },
 );

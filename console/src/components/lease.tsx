@@ -8,7 +8,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { Field } from "./controls";
 import { FormDialog } from "./dialog";
 import { Countdown, TimeOfOthers } from "./lease_time";
-import { acquireLease, breakLease, canEnd, forgetLease, heldLease, leasedName, type LeasePlace, releaseLease, renewLease } from "../protocol/blob/leases";
+import { acquireLease, breakLease, canEnd, forgetLease, heldLease, leasedName, type LeasePlace, releaseLease, renewLease } from "../protocol/across/leases";
 import { ServiceError } from "../protocol/errors";
 import { complain, say } from "../state/toasts";
 import { texts } from "../texts";

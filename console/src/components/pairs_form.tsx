@@ -4,7 +4,7 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
-import type { Pairs } from "../protocol/blob/listing";
+import type { Pairs } from "../protocol/shared/headers";
 import { complain } from "../state/toasts";
 import { texts } from "../texts";
 import { Button } from "./controls";

@@ -15,6 +15,21 @@ export function missingRight(credential: Credential, service: Service, rights: s
   return [...rights].find((one) => !granted.includes(one)) ?? null;
 }
 
+/** Letters of a service SAS, the resource type of an account SAS, and the letters of that. */
+export type Needed = readonly [ofService: string, resource: string, ofAccount: string];
+
+/** Return what a credential lacks: "key", or letters of which one would do. Null: nothing is known to be missing. */
+export function lackedLetters(credential: Credential, [ofService, resource, ofAccount]: Needed): string | null {
+  if (credential.kind !== "sas") return null;
+  const rights = parameter(credential, "sp");
+  const isAccount = isAccountSas(credential);
+  const letters = isAccount ? ofAccount : ofService;
+  if (!letters) return "key";
+  if (isAccount && !(parameter(credential, "srt") ?? "").includes(resource)) return letters;
+  if (rights === null) return null;
+  return [...letters].some((letter) => rights.includes(letter)) ? null : letters;
+}
+
 /** Return whether a signature is one of a whole account. */
 export function isAccountSas(credential: SasCredential): boolean {
   return parameter(credential, "ss") !== null;

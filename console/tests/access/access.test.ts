@@ -3,10 +3,10 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { policiesOf } from "../../src/protocol/blob/containers";
 import { delegatedStringToSign, delegationKey, endAfter, makeDelegatedSas } from "../../src/protocol/blob/delegation";
 import { signedQuery } from "../../src/protocol/blob/links";
-import { parseXml } from "../../src/protocol/blob/xml";
+import { parseXml } from "../../src/protocol/shared/xml";
 import { postApi } from "../../src/protocol/requests";
 import { importKey } from "../../src/protocol/signing";
-import { listPlaces, readPolicies } from "../../src/protocol/stored_policies";
+import { listPlaces, readPolicies } from "../../src/protocol/across/stored_policies";
 import { advance, orderFault } from "../../src/protocol/test_server";
 
 afterEach(() => { vi.unstubAllGlobals(); });

@@ -6,7 +6,7 @@ import { isForBlobs, missingRight, reachOf } from "../../src/protocol/blob/right
 import { makeSas, readDuration, sasStringToSign } from "../../src/protocol/blob/sas";
 import { Slots } from "../../src/protocol/slots";
 import { blockId, blockSizeFor } from "../../src/protocol/blob/upload";
-import { escapeXml } from "../../src/protocol/blob/xml";
+import { escapeXml } from "../../src/protocol/shared/xml";
 import type { KeyCredential, SasCredential } from "../../src/protocol/credentials";
 import { importKey } from "../../src/protocol/signing";
 

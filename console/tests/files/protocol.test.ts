@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, vi } from "vitest";
 
-import { readName, readRange } from "../../src/protocol/blob/download";
+import { readName, readRange } from "../../src/protocol/across/download";
 import type { KeyCredential, SasCredential } from "../../src/protocol/credentials";
 import { readDirectoryPage } from "../../src/protocol/files/directories";
 import { readHandles } from "../../src/protocol/files/handles";

@@ -1,10 +1,10 @@
 // One blob: what a read says of it, and the acts on it. Not here: its bytes (upload.ts, download.ts).
 
 import { server } from "../../state/session";
-import { metadataOf } from "./containers";
-import { type BlobRow, listBlobs, type Pairs, tagsOf, timeOf } from "./listing";
+import { metadataOf, type Pairs, timeOf } from "../shared/headers";
+import { childOf, childrenOf, escapeXml, parseXml, textOf } from "../shared/xml";
+import { type BlobRow, listBlobs, tagsOf } from "./listing";
 import { askBlob, type BlobPlace, blobPath, withoutState } from "./place";
-import { childOf, childrenOf, escapeXml, parseXml, textOf } from "./xml";
 
 export interface BlobProperties {
   readonly type: string;

@@ -1,9 +1,8 @@
 // One container: its properties, who may read without a signature, its stored policies.
 
-import type { Pairs } from "./listing";
-import { timeOf } from "./listing";
+import { metadataOf, type Pairs, timeOf } from "../shared/headers";
+import { childOf, childrenOf, escapeXml, parseXml, textOf } from "../shared/xml";
 import { type AccountPlace, askContainer, type ContainerPlace } from "./place";
-import { childOf, childrenOf, escapeXml, parseXml, textOf } from "./xml";
 
 export interface ContainerProperties {
   readonly modified: string;
@@ -84,9 +83,4 @@ export async function setContainerAccess(place: ContainerPlace, access: Containe
   });
   const body = `<?xml version="1.0" encoding="utf-8"?><SignedIdentifiers>${rows.join("")}</SignedIdentifiers>`;
   await askContainer(place, "PUT", { query: { comp: "acl" }, headers, body });
-}
-
-export function metadataOf(headers: Headers): Pairs {
-  const prefix = "x-ms-meta-";
-  return [...headers].filter(([name]) => name.startsWith(prefix)).map(([name, value]): [string, string] => [name.slice(prefix.length), value]);
 }

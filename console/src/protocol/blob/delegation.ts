@@ -3,9 +3,9 @@
 
 import type { BearerCredential } from "../credentials";
 import { send, VERSION } from "../requests";
+import { parseXml, textOf } from "../shared/xml";
 import { importKey } from "../signing";
 import { type Right, RIGHTS } from "./sas";
-import { parseXml, textOf } from "./xml";
 
 /** A delegation key lives no longer, nor does what it signs. */
 export const DELEGATION_MS_MAX = 7 * 86_400_000;

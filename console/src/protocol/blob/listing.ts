@@ -1,7 +1,8 @@
 // Lists of the Blob service, page by page: containers, blobs, folders, blobs by their tags.
 
+import { type Pairs, timeOf } from "../shared/headers";
+import { childOf, childrenOf, nameOf, parseXml, textOf } from "../shared/xml";
 import { type AccountPlace, askAccount, askContainer, type ContainerPlace } from "./place";
-import { childOf, childrenOf, nameOf, parseXml, textOf } from "./xml";
 
 export const PAGE_ROWS = 1000;
 
@@ -10,8 +11,6 @@ export interface Page<Row> {
   /** The marker of the page after this one; "" on the last. */
   readonly next: string;
 }
-
-export type Pairs = readonly (readonly [name: string, value: string])[];
 
 export interface ContainerRow {
   readonly name: string;
@@ -129,10 +128,3 @@ function blobRow(element: Element): BlobRow {
 export function tagsOf(tags: Element | null): Pairs {
   return childrenOf(childOf(tags, "TagSet"), "Tag").map((tag): [string, string] => [textOf(tag, "Key"), textOf(tag, "Value")]);
 }
-
-/** Return an HTTP time as RFC 3339; "" for none. */
-export function timeOf(http: string): string {
-  const at = Date.parse(http);
-  return Number.isNaN(at) ? "" : new Date(at).toISOString();
-}
-

@@ -2,6 +2,7 @@
 // rest; then nothing is known here, and the service answers.
 
 import type { Credential, SasCredential } from "../credentials";
+import { lackedLetters } from "../rights";
 
 /** Letters of a service SAS of which one is enough ("": never by one), and those of an account SAS. */
 const ACTS = {
@@ -29,22 +30,6 @@ export type Act = keyof typeof ACTS;
 export function missingRight(credential: Credential, act: Act): string | null {
   if (act === "makeSas") return null; // its dialog says what it needs
   return lackedLetters(credential, ACTS[act]);
-}
-
-/** Letters of a service SAS, the resource type of an account SAS, and the letters of that. */
-export type Needed = readonly [ofService: string, resource: string, ofAccount: string];
-
-/** Return what a credential lacks of `needed`, as `missingRight`, for any service. */
-export function lackedLetters(credential: Credential, [ofService, resource, ofAccount]: Needed): string | null {
-  if (credential.kind !== "sas") return null;
-  const parameters = new URLSearchParams(credential.token);
-  const rights = parameters.get("sp");
-  const isAccount = parameters.has("ss");
-  const letters = isAccount ? ofAccount : ofService;
-  if (!letters) return "key";
-  if (isAccount && !(parameters.get("srt") ?? "").includes(resource)) return letters;
-  if (rights === null) return null;
-  return [...letters].some((letter) => rights.includes(letter)) ? null : letters;
 }
 
 /** Whether a credential can be for the Blob service at all. */

@@ -3,15 +3,15 @@
 // Nothing shows before the commit, which is for the blob that was there at the beginning. Put Blob is
 // not used, even for small files: it stores the Cache-Control that browsers may add to requests.
 
-import { NoAnswer, ServiceError } from "../errors";
+import { ServiceError } from "../errors";
 import { inPieces } from "../pieces";
+import { tried } from "../shared/retries";
 import { blockList, leased } from "./blobs";
 import { askBlob, type BlobPlace } from "./place";
 
 const MIB = 1024 * 1024;
 const BLOCK_BYTES = 4 * MIB;
 const BLOCKS_MAX = 50_000;
-export const TRIES = 4;
 
 export interface UploadWatch {
   readonly signal: AbortSignal;
@@ -87,21 +87,6 @@ async function blocksThere(place: BlobPlace, signal: AbortSignal): Promise<Map<s
 
 async function putBlock(place: BlobPlace, id: string, bytes: Uint8Array<ArrayBuffer>, signal: AbortSignal, leaseId?: string): Promise<void> {
   await tried(signal, async () => { await askBlob(place, "PUT", { query: { comp: "block", blockid: id }, headers: leased(leaseId), body: bytes, signal }); });
-}
-
-/** Do what may be repeated; repeat it some times if the server or the network fails. */
-export async function tried(signal: AbortSignal, act: () => Promise<void>): Promise<void> {
-  for (let attempt = 1; ; attempt += 1) {
-    try {
-      await act();
-      return;
-    } catch (error) {
-      const isPassing = error instanceof NoAnswer || (error instanceof ServiceError && [500, 503].includes(error.status));
-      if (signal.aborted || !isPassing || attempt === TRIES) throw error;
-      await new Promise((resolve) => setTimeout(resolve, 500 * 2 ** attempt));
-      signal.throwIfAborted();
-    }
-  }
 }
 
 async function commit(place: BlobPlace, ids: readonly string[], headers: Record<string, string>, watch: UploadWatch): Promise<void> {

@@ -1,7 +1,7 @@
 // Directories: what is in one, making and deleting. Source: "Operations on directories".
 
 import { ServiceError } from "../errors";
-import { childOf, childrenOf, nameOf, parseXml, textOf } from "../blob/xml";
+import { childOf, childrenOf, nameOf, parseXml, textOf } from "../shared/xml";
 import { type NodeProperties, propertiesOf } from "./nodes";
 import { askDirectory, type PathPlace } from "./place";
 

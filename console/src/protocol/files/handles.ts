@@ -1,8 +1,8 @@
 // The handles that SMB clients have open, as REST lists and closes them. Source: "List Handles",
 // "Force Close Handles". What else is known of an open comes from the read API (`files/opens`).
 
-import { timeOf } from "../blob/listing";
-import { childOf, childrenOf, nameOf, parseXml, textOf } from "../blob/xml";
+import { timeOf } from "../shared/headers";
+import { childOf, childrenOf, nameOf, parseXml, textOf } from "../shared/xml";
 import { askFile, type PathPlace } from "./place";
 
 const PAGE_HANDLES = 500;

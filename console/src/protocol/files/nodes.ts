@@ -1,9 +1,8 @@
 // One file or directory: what a read says of it, and the acts on it. Not here: a file's bytes
-// (upload.ts, protocol/blob/download.ts). Source: "Operations on files".
+// (upload.ts, protocol/across/download.ts). Source: "Operations on files".
 
-import { metadataOf } from "../blob/containers";
-import { type Pairs, timeOf } from "../blob/listing";
 import { pathOf } from "../requests";
+import { metadataOf, type Pairs, timeOf } from "../shared/headers";
 import { askDirectory, askFile, endsWithDot, filePath, type PathPlace } from "./place";
 import { leaseHeaders, metadataHeaders } from "./shares";
 

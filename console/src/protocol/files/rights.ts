@@ -1,9 +1,8 @@
 // What a shared access signature permits in the File service, as far as its own text says. Source:
 // docs/operations/file.md, columns `sas` and `account sas`.
 
-import { lackedLetters, type Needed } from "../blob/rights";
 import type { Credential, SasCredential } from "../credentials";
-import { isAccountSas } from "../rights";
+import { isAccountSas, lackedLetters, type Needed } from "../rights";
 
 /** Letters of a service SAS of which one is enough ("": never by one), and those of an account SAS. */
 const ACTS = {

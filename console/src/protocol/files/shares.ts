@@ -1,8 +1,7 @@
 // Shares: the list, their properties, quota, metadata and snapshots. Source: "Operations on shares".
 
-import { metadataOf } from "../blob/containers";
-import { type Pairs, timeOf } from "../blob/listing";
-import { childOf, childrenOf, nameOf, parseXml, textOf } from "../blob/xml";
+import { metadataOf, type Pairs, timeOf } from "../shared/headers";
+import { childOf, childrenOf, nameOf, parseXml, textOf } from "../shared/xml";
 import { askFileAccount, askShare, type FileAccount, type SharePlace } from "./place";
 
 export interface ShareRow {

@@ -2,9 +2,9 @@
 // temporary name in its directory, and takes its name in one step when it is whole. What has the name
 // until then stays as it was, however the upload ends.
 
-import { tried, TRIES } from "../blob/upload";
 import { NoAnswer, ServiceError } from "../errors";
 import { inPieces } from "../pieces";
+import { tried, TRIES } from "../shared/retries";
 import { createFile, deleteFile, fileProperties, putRange, rename } from "./nodes";
 import { parentOf, type PathPlace } from "./place";
 

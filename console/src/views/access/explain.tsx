@@ -11,7 +11,7 @@ import { Alert } from "../../components/messages";
 import { Facts, Panel, Time } from "../../components/parts";
 import type { StoredPolicy } from "../../protocol/blob/containers";
 import { postApi } from "../../protocol/requests";
-import { readPolicies } from "../../protocol/stored_policies";
+import { readPolicies } from "../../protocol/across/stored_policies";
 import { accountQuery, currentSession } from "../../state/session";
 import { textOfError } from "../../state/toasts";
 import { texts } from "../../texts";

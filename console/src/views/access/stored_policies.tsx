@@ -8,7 +8,7 @@ import { Empty, Problem } from "../../components/messages";
 import { Panel, Time } from "../../components/parts";
 import type { StoredPolicy } from "../../protocol/blob/containers";
 import { SERVICES, type Service } from "../../protocol/credentials";
-import { listPlaces, readPolicies } from "../../protocol/stored_policies";
+import { listPlaces, readPolicies } from "../../protocol/across/stored_policies";
 import { useLoaded } from "../../state/loaded";
 import { account, currentSession } from "../../state/session";
 import { textOfError } from "../../state/toasts";

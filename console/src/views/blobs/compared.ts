@@ -2,7 +2,7 @@
 // to 1 MiB line by line; what is larger, or no text, by length and SHA-256.
 
 import { type BlobProperties, blobProperties } from "../../protocol/blob/blobs";
-import { IN_MEMORY_BYTES, readRange } from "../../protocol/blob/download";
+import { IN_MEMORY_BYTES, readRange } from "../../protocol/across/download";
 import type { BlobPlace } from "../../protocol/blob/place";
 import { utcTime } from "../../state/times";
 import { texts } from "../../texts";

@@ -9,7 +9,7 @@ import { LeaseButtons, LeaseState } from "../../components/lease";
 import { Problem } from "../../components/messages";
 import { Facts, Panel, Time } from "../../components/parts";
 import { type ContainerAccess, type ContainerProperties, containerAccess, containerProperties, setContainerAccess } from "../../protocol/blob/containers";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { ContainerPlace } from "../../protocol/blob/place";
 import { repeat } from "../../state/live";
 import { type Loaded, useLoaded } from "../../state/loaded";

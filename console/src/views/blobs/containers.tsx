@@ -11,7 +11,7 @@ import { Pager } from "../../components/pager";
 import { Time } from "../../components/parts";
 import { type Column, Table } from "../../components/table";
 import { createContainer, deleteContainer, restoreContainer } from "../../protocol/blob/containers";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import { type ContainerRow, listContainers } from "../../protocol/blob/listing";
 import type { AccountPlace } from "../../protocol/blob/place";
 import { useLoaded } from "../../state/loaded";

@@ -4,7 +4,7 @@ import type { ComponentChildren, JSX } from "preact";
 
 import { Problem } from "../../components/messages";
 import { Facts } from "../../components/parts";
-import { readRange } from "../../protocol/blob/download";
+import { readRange } from "../../protocol/across/download";
 import { footerLength, type ParquetFooter, ParquetError, readFooter, type RowGroup, type SchemaRow, TAIL_BYTES } from "../../protocol/parquet/footer";
 import { useLoaded } from "../../state/loaded";
 import { countText, sizeText } from "../../state/times";

@@ -7,7 +7,7 @@ import { useEffect } from "preact/hooks";
 import { Button } from "../../components/controls";
 import { Problem } from "../../components/messages";
 import { Panel } from "../../components/parts";
-import { objectUrl, readName, type ReadPlace, type ReadProperties, readRange } from "../../protocol/blob/download";
+import { objectUrl, readName, type ReadPlace, type ReadProperties, readRange } from "../../protocol/across/download";
 import { looksLikeParquet } from "../../protocol/parquet/footer";
 import { useLoaded } from "../../state/loaded";
 import { countText, sizeText } from "../../state/times";

@@ -7,7 +7,7 @@ import { Select } from "../../components/controls";
 import { LeaseState } from "../../components/lease";
 import { Facts, Panel, Time } from "../../components/parts";
 import { type BlobProperties, setBlobTier } from "../../protocol/blob/blobs";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { BlobPlace } from "../../protocol/blob/place";
 import { countText, sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";

@@ -3,7 +3,7 @@
 import type { ComponentChildren, JSX } from "preact";
 
 import { DropArea, Uploads } from "../../components/uploads";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { ContainerPlace } from "../../protocol/blob/place";
 import { upload } from "../../protocol/blob/upload";
 import { startUploads, type ToUpload } from "../../state/uploads";

@@ -7,7 +7,7 @@ import { ConfirmByName, FormDialog } from "../../components/dialog";
 import { Empty, Problem } from "../../components/messages";
 import { Panel, Time } from "../../components/parts";
 import { type BlobProperties, deleteBlob, listVersions, promote, restoreBlob } from "../../protocol/blob/blobs";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { BlobRow } from "../../protocol/blob/listing";
 import { type BlobPlace, withoutState } from "../../protocol/blob/place";
 import { useLoaded } from "../../state/loaded";

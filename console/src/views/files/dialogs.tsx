@@ -5,7 +5,7 @@ import type { JSX } from "preact";
 
 import { Checkbox, Field } from "../../components/controls";
 import { ConfirmByName, FormDialog } from "../../components/dialog";
-import { heldId, moveLease } from "../../protocol/blob/leases";
+import { heldId, moveLease } from "../../protocol/across/leases";
 import { deleteDirectory } from "../../protocol/files/directories";
 import { deleteFile, rename } from "../../protocol/files/nodes";
 import { namesOf, parentOf, type PathPlace, pathText } from "../../protocol/files/place";

@@ -8,7 +8,7 @@ import { LeaseButtons } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
 import { Lacks } from "../../components/rights";
 import { Tabs } from "../../components/tabs";
-import { download, type ReadProperties } from "../../protocol/blob/download";
+import { download, type ReadProperties } from "../../protocol/across/download";
 import { ServiceError } from "../../protocol/errors";
 import type { NodeProperties } from "../../protocol/files/nodes";
 import type { PathPlace } from "../../protocol/files/place";

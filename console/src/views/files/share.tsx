@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
 import { Tabs } from "../../components/tabs";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import { type PathPlace, shareOf } from "../../protocol/files/place";
 import { deleteShare, takeShareSnapshot } from "../../protocol/files/shares";
 import { address, addressOf, navigate } from "../../state/router";

@@ -7,7 +7,7 @@ import { Checkbox, Field } from "../../components/controls";
 import { LeaseText } from "../../components/lease";
 import { Empty } from "../../components/messages";
 import { Time, ViewHead } from "../../components/parts";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { SharePlace } from "../../protocol/files/place";
 import { createShare, deleteShare, listShares, restoreShare, type ShareRow } from "../../protocol/files/shares";
 import { currentSession } from "../../state/session";

@@ -10,7 +10,7 @@ import { Problem } from "../../components/messages";
 import { PairsForm } from "../../components/pairs_form";
 import { Facts, Panel, Time } from "../../components/parts";
 import { Lacks } from "../../components/rights";
-import { heldId } from "../../protocol/blob/leases";
+import { heldId } from "../../protocol/across/leases";
 import type { SharePlace } from "../../protocol/files/place";
 import { setQuota, setShareMetadata, type ShareProperties, shareProperties, shareUsage } from "../../protocol/files/shares";
 import { repeat } from "../../state/live";

@@ -7,7 +7,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { Button } from "../../components/controls";
 import { Dialog } from "../../components/dialog";
 import { DropArea, Uploads } from "../../components/uploads";
-import { forgetLease, heldId } from "../../protocol/blob/leases";
+import { forgetLease, heldId } from "../../protocol/across/leases";
 import { ServiceError } from "../../protocol/errors";
 import { fileProperties } from "../../protocol/files/nodes";
 import { childOf, type PathPlace, pathText } from "../../protocol/files/place";

@@ -1,11 +1,11 @@
 // Downloads of blobs and files. Up to 64 MiB through memory; larger ones by ranges into a file that the person
 // chooses; where the browser has no such thing, by an address that permits to read just this one.
 
+import { signedQuery } from "../blob/links";
+import { type Asked, askBlob, type BlobPlace, blobPath } from "../blob/place";
 import { askFile, filePath, type PathPlace } from "../files/place";
 import { makeFileSas } from "../files/sas";
 import { pathOf } from "../requests";
-import { signedQuery } from "./links";
-import { type Asked, askBlob, type BlobPlace, blobPath } from "./place";
 
 /** What is read: a blob, or a file of a share. */
 export type ReadPlace = BlobPlace | PathPlace;

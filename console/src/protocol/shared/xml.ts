@@ -1,4 +1,4 @@
-// Reading XML answers of the Blob service: elements by name, texts of children.
+// Reading XML answers of the services: elements by name, texts of children.
 
 /** Return the root of a document. Raises: Error if the text is no XML. */
 export function parseXml(text: string): Element {

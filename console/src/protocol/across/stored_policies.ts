@@ -1,12 +1,12 @@
 // Stored access policies of containers, queues, tables and shares, read by Get ACL. Source: "Define a
-// stored access policy". Not here: their change (blob/containers.ts).
+// stored access policy". Not here: their change (protocol/blob/containers.ts).
 
-import { policiesOf, type StoredPolicy } from "./blob/containers";
-import { childOf, childrenOf, nameOf, parseXml, textOf } from "./blob/xml";
-import type { Credential, Service } from "./credentials";
-import { listQueues } from "./queues";
-import { pathOf, type Query, send } from "./requests";
-import { listTables } from "./tables";
+import { policiesOf, type StoredPolicy } from "../blob/containers";
+import type { Credential, Service } from "../credentials";
+import { listQueues } from "../queues";
+import { pathOf, type Query, send } from "../requests";
+import { childOf, childrenOf, nameOf, parseXml, textOf } from "../shared/xml";
+import { listTables } from "../tables";
 
 export interface PolicyPlace {
   readonly service: Service;

@@ -3,8 +3,8 @@
 import { signal } from "@preact/signals";
 
 import { atSignOut } from "../../state/session";
+import { askBlob, askContainer, type BlobPlace, type ContainerPlace } from "../blob/place";
 import { askFile, askShare, pathText, type PathPlace, type SharePlace } from "../files/place";
-import { askBlob, askContainer, type BlobPlace, type ContainerPlace } from "./place";
 
 export interface HeldLease {
   readonly id: string;
