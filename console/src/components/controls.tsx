@@ -34,9 +34,11 @@ export interface FieldProps {
   readonly disabled?: boolean;
   /** Names, keys and paths are shown in a fixed width, and no program corrects them. */
   readonly code?: boolean;
+  /** Has the focus when its dialog opens. */
+  readonly autofocus?: boolean;
 }
 
-export function Field({ label, value, onInput, hint, type = "text", required, placeholder, disabled, code }: FieldProps): JSX.Element {
+export function Field({ label, value, onInput, hint, type = "text", required, placeholder, disabled, code, autofocus }: FieldProps): JSX.Element {
   const id = useId();
   return (
     <div class="field">
@@ -49,6 +51,7 @@ export function Field({ label, value, onInput, hint, type = "text", required, pl
         required={required}
         disabled={disabled}
         placeholder={placeholder}
+        autofocus={autofocus}
         autocomplete="off"
         autocapitalize="off"
         spellcheck={false}

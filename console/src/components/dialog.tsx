@@ -2,7 +2,7 @@
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
-import { useEffect, useId, useRef } from "preact/hooks";
+import { useId, useLayoutEffect, useRef } from "preact/hooks";
 
 import { texts } from "../texts";
 import { Button, Field } from "./controls";
@@ -16,14 +16,16 @@ export interface DialogProps {
   readonly wide?: boolean;
 }
 
-/** Show a dialog for as long as it is in the tree. Its first field has the focus. */
+/** Show a dialog for as long as it is in the tree. The field that asks for the focus has it, else the first. */
 export function Dialog({ title, onClose, children, wide }: DialogProps): JSX.Element {
   const element = useRef<HTMLDialogElement>(null);
   const id = useId();
-  useEffect(() => {
+  // Before the browser sees the next key: an effect that waits for a frame would lose what is typed until then.
+  useLayoutEffect(() => {
     const before = document.activeElement;
     const dialog = element.current;
     dialog?.showModal();
+    dialog?.querySelector<HTMLElement>("[autofocus]")?.focus();
     return () => {
       dialog?.close();
       if (before instanceof HTMLElement && before.isConnected) before.focus();
@@ -93,7 +95,7 @@ export function ConfirmByName({ title, risk, name, onClose, act }: ConfirmByName
     <FormDialog title={title} onClose={onClose} action={texts.dialogs.confirm} kind="danger" disabled={typed.value !== name} act={act}>
       <p>{risk}</p>
       <p class="asked-name"><code>{name}</code></p>
-      <Field label={texts.dialogs.typeTheName} value={typed.value} onInput={(value) => { typed.value = value; }} code />
+      <Field label={texts.dialogs.typeTheName} value={typed.value} onInput={(value) => { typed.value = value; }} code autofocus />
     </FormDialog>
   );
 }
