@@ -20,10 +20,13 @@ export function TestClock(): JSX.Element {
   const now = useSignal("");
   const faults = useSignal<Faults | null>(null);
   const error = useSignal<unknown>(null);
+  // Apart from what an act raised, which a read that goes well must not take away.
+  const unread = useSignal<unknown>(null);
   useEffect(() => repeat(async (signal) => {
     now.value = await storeTime(signal);
     faults.value = await readFaults(signal);
-  }, EVERY_MS, () => undefined), []);
+    unread.value = null;
+  }, EVERY_MS, (problem) => { unread.value = problem; }), []);
   const run = (act: () => Promise<void>): void => {
     error.value = null;
     act().catch((problem: unknown) => { error.value = problem; });
@@ -31,6 +34,7 @@ export function TestClock(): JSX.Element {
   return (
     <Panel title={words.title}>
       <p class="hint">{words.hint}</p>
+      <Alert error={unread.value} />
       <p>{words.storeTime}: {now.value ? <Time at={now.value} /> : texts.data.unknown}</p>
       <Clock move={(seconds) => { run(async () => { now.value = await advance(seconds); say(words.moved); }); }} />
       <h3>{words.faults}</h3>
