@@ -9,6 +9,7 @@ import { Button, Field } from "../../components/controls";
 import { ConfirmByName, FormDialog } from "../../components/dialog";
 import { Empty, Problem } from "../../components/messages";
 import { ViewHead } from "../../components/parts";
+import { RightButton } from "../../components/rights";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
 
@@ -69,6 +70,8 @@ export interface PlaceListProps<Place> {
   /** Make a place; return what is said then. */
   readonly make: (name: string) => Promise<string>;
   readonly remove: (name: string) => Promise<void>;
+  /** The texts of the rights that the sign-in lacks for both; "" for none. */
+  readonly lacks: { readonly make: string; readonly remove: string };
 }
 
 export function PlaceList<Place>(props: PlaceListProps<Place>): JSX.Element {
@@ -96,7 +99,7 @@ export function PlaceList<Place>(props: PlaceListProps<Place>): JSX.Element {
   return (
     <div class="places">
       <ViewHead title={words.title} lead={words.lead}>
-        <Button kind="primary" onClick={() => { isMaking.value = true; }}>{words.newPlace}</Button>
+        <RightButton right={props.lacks.make} kind="primary" text={words.newPlace} onClick={() => { isMaking.value = true; }} />
       </ViewHead>
       <div class="toolbar">
         <Field label={words.prefix} type="search" value={prefix.value} onInput={(value) => { prefix.value = value; marker.value = ""; }} code />
@@ -143,7 +146,11 @@ function Rows<Place>({ props, rows, changed, doom }: RowsProps<Place>): JSX.Elem
               <tr key={props.keyOf?.(row) ?? name}>
                 <td class="name-cell">{href ? <a href={href}>{name}</a> : name}</td>
                 {columns.map((one) => <td key={one.key} class={one.class}>{one.cell(row)}</td>)}
-                <td>{actOf?.(row, changed) ?? <Button kind="quiet" name={words.deleteOf(name)} onClick={() => { doom(name); }}>{words.delete}</Button>}</td>
+                <td>
+                  {actOf?.(row, changed) ?? (
+                    <RightButton right={props.lacks.remove} kind="quiet" text={words.delete} name={words.deleteOf(name)} onClick={() => { doom(name); }} />
+                  )}
+                </td>
               </tr>
             );
           })}

@@ -5,10 +5,10 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { Chart } from "../../components/chart";
-import { Button } from "../../components/controls";
 import { ConfirmByName } from "../../components/dialog";
 import { Problem } from "../../components/messages";
 import { Panel, ViewHead } from "../../components/parts";
+import { RightButton } from "../../components/rights";
 import { clearQueue, type QueueAt, queueLength } from "../../protocol/queues";
 import { repeat } from "../../state/live";
 import { addressOf, navigate } from "../../state/router";
@@ -17,6 +17,7 @@ import { countText } from "../../state/times";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
 import { DeletePlace } from "../places/place_list";
+import { lackingPlace } from "../places/rights";
 import { Crumbs } from "../service_view";
 import { samplesOf, type Samples } from "./lengths";
 import { Messages } from "./messages";
@@ -45,8 +46,8 @@ export function OneQueue({ at, isOnly }: { readonly at: QueueAt; readonly isOnly
   return (
     <div class="queues">
       <ViewHead title={words.title}>
-        <Button kind="danger" onClick={() => { asked.value = "clear"; }}>{words.clear}</Button>
-        <Button kind="danger" onClick={() => { asked.value = "delete"; }}>{words.deleteOf(at.queue)}</Button>
+        <RightButton right={lackingPlace("clear")} kind="danger" text={words.clear} onClick={() => { asked.value = "clear"; }} />
+        <RightButton right={lackingPlace("remove")} kind="danger" text={words.deleteOf(at.queue)} onClick={() => { asked.value = "delete"; }} />
       </ViewHead>
       {isOnly ? <h2><code>{at.queue}</code></h2> : <Crumbs view="queues" all={words.all} account={at.account} name={at.queue} />}
       <Problem error={error.value} />

@@ -12,6 +12,7 @@ import { countText } from "../../state/times";
 import { complain } from "../../state/toasts";
 import { texts } from "../../texts";
 import { PlaceList, type PlacePage } from "../places/place_list";
+import { lackingPlace } from "../places/rights";
 
 const PAGE_QUEUES = 50;
 const LENGTHS_EVERY_MS = 5_000;
@@ -33,6 +34,7 @@ export function QueueList({ owner }: { readonly owner: string }): JSX.Element {
         const isNew = await createQueue(currentSession().credential, { account: owner, queue });
         return isNew ? words.made(queue) : words.wasThere(queue);
       }}
+      lacks={{ make: lackingPlace("make"), remove: lackingPlace("remove") }}
       remove={(queue) => removeQueue(owner, queue)}
     />
   );

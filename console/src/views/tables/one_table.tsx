@@ -7,12 +7,14 @@ import { useEffect, useMemo } from "preact/hooks";
 import { Button } from "../../components/controls";
 import { Empty, Problem } from "../../components/messages";
 import { ViewHead } from "../../components/parts";
+import { RightButton } from "../../components/rights";
 import type { Entity } from "../../protocol/entities";
 import type { TableAt } from "../../protocol/tables";
 import { address, addressOf, navigate } from "../../state/router";
 import { countText } from "../../state/times";
 import { texts } from "../../texts";
 import { DeletePlace } from "../places/place_list";
+import { lackingPlace } from "../places/rights";
 import { Crumbs } from "../service_view";
 import { AddEntity } from "./add_entity";
 import { propertyColumns } from "./columns";
@@ -52,7 +54,7 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
         <Button kind="primary" onClick={() => { asked.value = "add"; }}>{words.addEntity}</Button>
         <Button onClick={() => { asked.value = "import"; }}>{words.import}</Button>
         <Button onClick={() => { asked.value = "export"; }}>{words.export}</Button>
-        <Button kind="danger" onClick={() => { asked.value = "delete table"; }}>{words.deleteOf(at.table)}</Button>
+        <RightButton right={lackingPlace("remove")} kind="danger" text={words.deleteOf(at.table)} onClick={() => { asked.value = "delete table"; }} />
       </ViewHead>
       {isOnly ? <h2><code>{at.table}</code></h2> : <Crumbs view="tables" all={words.all} account={at.account} name={at.table} />}
       <FilterBar key={filter} filter={filter} columns={all} onApply={(text) => { if (text === filter) rows.load(); else show({ filter: text }); }}>

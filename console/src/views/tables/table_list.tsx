@@ -8,6 +8,7 @@ import { addressOf } from "../../state/router";
 import { currentSession } from "../../state/session";
 import { texts } from "../../texts";
 import { PlaceList, type PlacePage } from "../places/place_list";
+import { lackingPlace } from "../places/rights";
 
 const PAGE_TABLES = 100;
 const words = texts.tables;
@@ -25,6 +26,7 @@ export function TableList({ owner }: { readonly owner: string }): JSX.Element {
         await createTable(currentSession().credential, { account: owner, table });
         return words.made(table);
       }}
+      lacks={{ make: lackingPlace("make"), remove: lackingPlace("remove") }}
       remove={(table) => removeTable(owner, table)}
     />
   );
