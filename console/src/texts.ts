@@ -101,7 +101,7 @@ export const texts = {
       requests: "Requests a second",
       all: "all",
       refused: "refused or failed",
-      latency: "Latency",
+      latency: "Latency, all services",
       p50: "p50",
       p99: "p99",
       bytes: "Bytes a second",
