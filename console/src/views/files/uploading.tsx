@@ -1,8 +1,10 @@
 // Uploads into a directory. Names that are taken are asked about first: a file is not replaced by
-// mistake, and the answer counts for all of them.
+// mistake, and the answer counts for all that were dropped together. Who drops more meanwhile is asked
+// about these next.
 
 import { useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
+import { useRef } from "preact/hooks";
 
 import { Button } from "../../components/controls";
 import { Dialog } from "../../components/dialog";
@@ -28,12 +30,14 @@ export interface FileDropAreaProps {
 }
 
 interface Asked {
+  readonly number: number;
   readonly files: readonly File[];
   readonly taken: ReadonlySet<string>;
 }
 
 export function FileDropArea({ place, done, children }: FileDropAreaProps): JSX.Element {
-  const asked = useSignal<Asked | null>(null);
+  const asked = useSignal<readonly Asked[]>([]);
+  const last = useRef(0);
   const start = (files: readonly File[], taken: ReadonlySet<string>): void => {
     const chosen = files.map((file) => ({
       name: pathText(childOf(place, file.name).path),
@@ -44,20 +48,21 @@ export function FileDropArea({ place, done, children }: FileDropAreaProps): JSX.
   };
   const choose = async (files: readonly File[]): Promise<void> => {
     const taken = await takenNames(place, files.map((file) => file.name));
-    if (taken.size) asked.value = { files, taken };
+    last.current += 1;
+    if (taken.size) asked.value = [...asked.value, { number: last.current, files, taken }];
     else start(files, taken);
   };
-  const answer = (replaces: boolean): void => {
-    if (!asked.value) return;
-    const { files, taken } = asked.value;
-    asked.value = null;
+  const [first] = asked.value;
+  const next = (): void => { asked.value = asked.value.slice(1); };
+  const answer = ({ files, taken }: Asked, replaces: boolean): void => {
+    next();
     const chosen = replaces ? files : files.filter((file) => !taken.has(file.name));
     if (chosen.length) start(chosen, taken);
   };
   return (
     <DropArea right={lacking("write")} folder={pathText(place.path)} start={(files) => { choose(files).catch(complain); }}>
       {children}
-      {asked.value && <Replace asked={asked.value} answer={answer} onClose={() => { asked.value = null; }} />}
+      {first && <Replace key={first.number} asked={first} answer={(replaces) => { answer(first, replaces); }} onClose={next} />}
     </DropArea>
   );
 }
