@@ -458,6 +458,7 @@ export const texts = {
     downloadNeedsKey: "This blob is larger than 64 MiB, and this browser cannot write it into a file piece by piece. Sign in with an account's key, or use another browser.",
     downloaded: "The download is complete.",
     preview: "Preview",
+    previewChanged: "It has changed since it was read.",
     previewEmpty: "It is empty.",
     previewEncoded: (encoding: string) => `It is stored as ${encoding}: parts of it cannot be shown. Download it.`,
     previewArchived: "An archived blob cannot be read until its tier is changed.",

@@ -14,6 +14,16 @@ export function Alert({ error }: { readonly error: unknown }): JSX.Element {
   return <div role="alert" class={text ? "notice danger" : "empty-alert"}>{text}</div>;
 }
 
+/** What one should know, said without haste, with what can be done about it; nothing for "". */
+export function Notice({ text, children }: { readonly text: string; readonly children?: ComponentChildren }): JSX.Element {
+  return (
+    <div class={text ? "notice notice-acts" : "unseen"}>
+      <span role="status">{text}</span>
+      {text && children}
+    </div>
+  );
+}
+
 /** A view without anything yet: what it is for, and what to do first. */
 export function Empty({ title, children }: { readonly title: string; readonly children?: ComponentChildren }): JSX.Element {
   return (

@@ -51,7 +51,7 @@ async function read(place: ReadPlace, asked: Asked, etag: string): Promise<Array
     return (await askBlob(place, "GET", { ...asked, headers })).arrayBuffer();
   }
   const answer = await askFile(place, "GET", asked);
-  if (etag && answer.headers.get("etag") !== etag) throw new Error("the file was changed while it was read; open it again");
+  if (etag && answer.headers.get("etag") !== etag) throw new Error("the file was changed while it was read; read it again");
   return answer.arrayBuffer();
 }
 

@@ -152,7 +152,7 @@ function Parts({ place, properties, round, changed }: PartProps & { readonly rou
       {tab === "properties" && (
         <div class="columns blob-columns">
           <PropertyFacts place={place} properties={properties} changed={changed} />
-          <Preview key={properties.etag} place={place} properties={properties} />
+          <Preview place={place} properties={properties} />
         </div>
       )}
       {tab === "metadata" && <MetadataAndTags key={properties.etag} place={place} properties={properties} changed={changed} />}

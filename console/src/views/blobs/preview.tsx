@@ -5,7 +5,7 @@ import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { Button } from "../../components/controls";
-import { Problem } from "../../components/messages";
+import { Notice, Problem } from "../../components/messages";
 import { Panel } from "../../components/parts";
 import { objectUrl, readName, type ReadPlace, type ReadProperties, readRange } from "../../protocol/across/download";
 import { looksLikeParquet } from "../../protocol/parquet/footer";
@@ -25,10 +25,18 @@ export interface PreviewProps {
   readonly properties: ReadProperties;
 }
 
+/** What was read stays while others write: it is read again when the person asks for it. */
 export function Preview({ place, properties }: PreviewProps): JSX.Element {
+  const read = useSignal(properties);
+  const isChanged = read.value.etag !== properties.etag;
+  // Of the same content, the newest properties count: a tier may have changed.
+  const shown = isChanged ? read.value : properties;
   return (
     <Panel title={words.preview} class="preview">
-      <Shown place={place} properties={properties} />
+      <Notice text={isChanged ? words.previewChanged : ""}>
+        <Button onClick={() => { read.value = properties; }}>{words.reload}</Button>
+      </Notice>
+      <Shown key={shown.etag} place={place} properties={shown} />
     </Panel>
   );
 }

@@ -114,7 +114,7 @@ function Parts({ place, properties, watched }: PartProps): JSX.Element {
       {tab === "properties" && (
         <div class="columns blob-columns">
           <NodeFacts place={place} properties={properties} isDirectory={false} lease={lease} />
-          <Preview key={properties.etag} place={place} properties={readPropertiesOf(properties)} />
+          <Preview place={place} properties={readPropertiesOf(properties)} />
         </div>
       )}
       {tab === "metadata" && (
