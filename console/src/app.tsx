@@ -6,6 +6,7 @@ import { useEffect } from "preact/hooks";
 import { Frame } from "./components/frame";
 import { Needs } from "./components/messages";
 import { ViewHead } from "./components/parts";
+import { isDownloading } from "./state/downloads";
 import { watchIdle } from "./state/idle";
 import { address, navigate } from "./state/router";
 import { server, session, signOut } from "./state/session";
@@ -19,7 +20,7 @@ export function App(): JSX.Element {
   const isSignedIn = session.value !== null;
   useEffect(() => {
     if (!isSignedIn || !idleMinutes) return undefined;
-    return watchIdle(idleMinutes, () => { signOut("idle"); }, Date.now, isUploading);
+    return watchIdle(idleMinutes, () => { signOut("idle"); }, Date.now, () => isUploading() || isDownloading());
   }, [isSignedIn, idleMinutes]);
   return <Frame>{isSignedIn ? <CurrentView /> : <SignIn />}</Frame>;
 }

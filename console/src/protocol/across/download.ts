@@ -61,51 +61,75 @@ interface WritableFile {
   abort(): Promise<void>;
 }
 
-interface FilePicker {
-  showSaveFilePicker?: (options: { suggestedName: string }) => Promise<{ createWritable: () => Promise<WritableFile> }>;
+interface ChosenFile {
+  createWritable(): Promise<WritableFile>;
+  /** Not in every browser. */
+  remove?(): Promise<void>;
 }
 
-/** Download a blob or file. Return false if the person chose no file. `refused` is the text of an Error where no way is open. */
-export async function download(place: ReadPlace, properties: ReadProperties, refused: string, progress: (doneBytes: number) => void): Promise<boolean> {
+interface FilePicker {
+  showSaveFilePicker?: (options: { suggestedName: string }) => Promise<ChosenFile>;
+}
+
+export interface DownloadWatch {
+  readonly signal: AbortSignal;
+  readonly progress: (doneBytes: number) => void;
+  /** The text of the Error where no way is open. */
+  readonly refused: string;
+}
+
+/**
+ * Download a blob or file. Return false if the person chose no file.
+ *
+ * Raises: the abort's reason, ServiceError, Error. Then there is no file, nor a part of one.
+ */
+export async function download(place: ReadPlace, properties: ReadProperties, watch: DownloadWatch): Promise<boolean> {
   const name = readName(place);
+  const { signal } = watch;
   if (properties.sizeBytes <= IN_MEMORY_BYTES) {
-    const url = objectUrl(await read(place, {}, properties.etag));
+    const bytes = await read(place, { signal }, properties.etag);
+    signal.throwIfAborted();
+    const url = objectUrl(bytes);
     follow(url, name);
     setTimeout(() => { URL.revokeObjectURL(url); }, URL_LASTS_MS);
     return true;
   }
   // The browser decodes what is stored compressed, and cannot decode a part of it.
   const picker = (window as FilePicker).showSaveFilePicker;
-  if (picker && !properties.encoding) return intoFile(place, properties, picker, name, progress);
-  follow(await linkOf(place, refused), name);
+  if (picker && !properties.encoding) {
+    const chosen = await choose(picker, name);
+    if (chosen) await intoFile(place, properties, chosen, watch);
+    return chosen !== null;
+  }
+  follow(await linkOf(place, watch.refused), name);
   return true;
 }
 
-async function intoFile(
-  place: ReadPlace,
-  properties: ReadProperties,
-  picker: NonNullable<FilePicker["showSaveFilePicker"]>,
-  name: string,
-  progress: (doneBytes: number) => void,
-): Promise<boolean> {
-  let file: WritableFile;
+/** Let the person choose a file; null: none was chosen. Browsers make it, empty, when it is chosen. */
+async function choose(picker: NonNullable<FilePicker["showSaveFilePicker"]>, name: string): Promise<ChosenFile | null> {
   try {
-    file = await (await picker.call(window, { suggestedName: name })).createWritable();
+    return await picker.call(window, { suggestedName: name });
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") return false;
+    if (error instanceof DOMException && error.name === "AbortError") return null;
     throw error;
   }
+}
+
+async function intoFile(place: ReadPlace, { sizeBytes, etag }: ReadProperties, chosen: ChosenFile, { signal, progress }: DownloadWatch): Promise<void> {
+  const file = await chosen.createWritable();
   try {
-    for (let at = 0; at < properties.sizeBytes; at += RANGE_BYTES) {
-      await file.write(await readRange(place, at, RANGE_BYTES, properties.etag));
-      progress(Math.min(at + RANGE_BYTES, properties.sizeBytes));
+    for (let at = 0; at < sizeBytes; at += RANGE_BYTES) {
+      await file.write(await readRange(place, at, RANGE_BYTES, etag, signal));
+      progress(Math.min(at + RANGE_BYTES, sizeBytes));
     }
+    // What is written takes the file's name when it is closed, and not before.
+    signal.throwIfAborted();
     await file.close();
   } catch (error) {
     await file.abort().catch(() => undefined);
+    await chosen.remove?.().catch(() => undefined);
     throw error;
   }
-  return true;
 }
 
 async function linkOf(place: ReadPlace, refused: string): Promise<string> {

@@ -6,17 +6,16 @@ import type { JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
 import { ConfirmByName } from "../../components/dialog";
+import { Download } from "../../components/download";
 import { LeaseButtons } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
 import { Tabs } from "../../components/tabs";
 import { type BlobProperties, blobProperties, deleteBlob, takeSnapshot } from "../../protocol/blob/blobs";
-import { download } from "../../protocol/across/download";
 import { heldId } from "../../protocol/across/leases";
 import { type BlobPlace, withoutState } from "../../protocol/blob/place";
 import { ServiceError } from "../../protocol/errors";
 import { repeat } from "../../state/live";
 import { address, navigate } from "../../state/router";
-import { sizeText } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
 import { Blocks } from "./blocks";
@@ -86,27 +85,17 @@ interface PartProps {
 
 function Acts({ place, properties, changed }: PartProps): JSX.Element {
   const open = useSignal<"delete" | "sas" | null>(null);
-  const progress = useSignal<number | null>(null);
   const isState = place.snapshot !== undefined || place.version !== undefined;
-  const get = (): void => {
-    progress.value = 0;
-    download(place, properties, words.downloadNeedsKey, (done) => { progress.value = done; })
-      .then((isDone) => { if (isDone && properties.sizeBytes > 0) say(words.downloaded); }, complain)
-      .finally(() => { progress.value = null; });
-  };
   const snapshot = (): void => {
     takeSnapshot(place).then((at) => { say(words.snapshotTaken(at)); }, complain).finally(changed);
   };
   return (
     <div class="actions">
-      <ActButton act="read" kind="primary" text={words.download} disabled={progress.value !== null} onClick={get} />
+      <Download place={place} properties={properties} right={lacking("read")} refused={words.downloadNeedsKey} />
       {!isState && <ActButton act="makeSas" text={words.copySasLink} onClick={() => { open.value = "sas"; }} />}
       {!isState && <ActButton act="create" text={words.takeSnapshot} onClick={snapshot} />}
       {!isState && <LeaseButtons place={place} state={properties.leaseState} right={lacking("write")} changed={changed} />}
       <ActButton act={place.version ? "deleteVersion" : "delete"} kind="danger" text={words.delete} onClick={() => { open.value = "delete"; }} />
-      {progress.value !== null && progress.value > 0 && (
-        <span class="muted" role="status">{words.downloading(sizeText(progress.value), sizeText(properties.sizeBytes))}</span>
-      )}
       {open.value === "sas" && <SasDialog place={place} onClose={() => { open.value = null; }} />}
       {open.value === "delete" && <DeleteDialog place={place} onClose={() => { open.value = null; }} />}
     </div>

@@ -4,17 +4,16 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
+import { Download } from "../../components/download";
 import { LeaseButtons } from "../../components/lease";
 import { Empty, Problem } from "../../components/messages";
 import { Lacks } from "../../components/rights";
 import { Tabs } from "../../components/tabs";
-import { download, type ReadProperties } from "../../protocol/across/download";
+import type { ReadProperties } from "../../protocol/across/download";
 import { ServiceError } from "../../protocol/errors";
 import type { NodeProperties } from "../../protocol/files/nodes";
 import type { PathPlace } from "../../protocol/files/place";
 import { address, navigate } from "../../state/router";
-import { sizeText } from "../../state/times";
-import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
 import { Preview } from "../blobs/preview";
 import { DeleteNode, RenameNode } from "./dialogs";
@@ -67,26 +66,16 @@ function readPropertiesOf({ sizeBytes, etag, content }: NodeProperties): ReadPro
 
 function Acts({ place, properties, watched }: PartProps): JSX.Element {
   const open = useSignal<"rename" | "delete" | null>(null);
-  const progress = useSignal<number | null>(null);
   const close = (): void => { open.value = null; };
-  const get = (): void => {
-    progress.value = 0;
-    download(place, readPropertiesOf(properties), words.downloadNeedsKey, (done) => { progress.value = done; })
-      .then((isDone) => { if (isDone && properties.sizeBytes > 0) say(texts.blobs.downloaded); }, complain)
-      .finally(() => { progress.value = null; });
-  };
   return (
     <div class="actions">
-      <FileActButton act="read" kind="primary" text={texts.blobs.download} disabled={progress.value !== null} onClick={get} />
+      <Download place={place} properties={readPropertiesOf(properties)} right={lacking("read")} refused={words.downloadNeedsKey} />
       {!place.snapshot && (
         <>
           <LeaseButtons place={place} state={leaseStateOf({ properties, watched })} right={lacking("write")} changed={() => { void watched.read(); }} />
           <FileActButton act="write" text={words.rename} onClick={() => { open.value = "rename"; }} />
           <FileActButton act="delete" kind="danger" text={words.delete} onClick={() => { open.value = "delete"; }} />
         </>
-      )}
-      {progress.value !== null && progress.value > 0 && (
-        <span class="muted" role="status">{texts.blobs.downloading(sizeText(progress.value), sizeText(properties.sizeBytes))}</span>
       )}
       {open.value === "rename" && <RenameNode place={place} isDirectory={false} onClose={close} />}
       {open.value === "delete" && <DeleteNode place={place} isDirectory={false} onClose={close} />}
