@@ -25,11 +25,13 @@ export interface GridProps {
   readonly cellTitle?: (row: number, column: number) => string | undefined;
   /** What is shown in a cell while it is edited. It calls `done` when the cell is to be shown again. */
   readonly editor: (row: number, column: number, done: () => void) => JSX.Element;
+  /** The cell that is edited: set it to begin an edit from outside. */
+  readonly editing: Signal<Place | null>;
   /** The key Delete on a row. */
   readonly onDelete?: (row: number) => void;
 }
 
-interface Place {
+export interface Place {
   readonly row: number;
   readonly column: number;
 }
@@ -38,15 +40,15 @@ export const GRID_ROW_PX = 36;
 const BEYOND_ROWS = 8;
 
 export function Grid(props: GridProps): JSX.Element {
-  const { label, columns, count } = props;
+  const { label, columns, count, editing } = props;
   const box = useRef<HTMLDivElement>(null);
   const top = useSignal(0);
   const height = useHeight(box);
   const active = useSignal<Place>({ row: 0, column: 0 });
-  const editing = useSignal<Place | null>(null);
   const at = inside(active.value, count, columns.length);
   const template = columns.map((one) => `${one.widthPx}px`).join(" ");
   const focusCell = useCellFocus(box, active);
+  useLayoutEffect(() => { if (editing.value) active.value = editing.value; }, [editing.value]);
   const begin = (place: Place): void => {
     active.value = place;
     if (!columns[place.column]?.isReadOnly) editing.value = place;

@@ -139,6 +139,25 @@ export function isSame(one: TypedValue | null | undefined, other: TypedValue | n
   return one?.type === other?.type && one?.text === other?.text;
 }
 
+/** Whether two values are the same, however they are written: 1.0 and 1, a Guid in either case. */
+export function isEqual(one: TypedValue | null, other: TypedValue | null): boolean {
+  return one?.type === other?.type && usualText(one) === usualText(other);
+}
+
+function usualText(value: TypedValue | null): string | null {
+  if (value === null) return null;
+  const { type, text } = value;
+  switch (type) {
+    case "Int32":
+    case "Int64": return /^-?\d+$/.test(text) ? String(BigInt(text)) : text;
+    case "Double": return Number.isNaN(Number(text)) ? text : String(Number(text));
+    case "Boolean":
+    case "Guid": return text.toLowerCase();
+    case "DateTime": return text.replace(/\.(\d*?)0*Z$/, (_, digits: string) => (digits ? `.${digits}Z` : "Z"));
+    default: return text;
+  }
+}
+
 function objectOf(value: unknown): Readonly<Record<string, unknown>> {
   if (typeof value !== "object" || value === null || Array.isArray(value) || value instanceof NumberText) {
     throw new TypeError("this is no object of JSON");

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { entityJson, newEntityOf, parseExactly, readEntities, readEntity } from "../../src/protocol/entities";
+import { type EdmType, entityJson, isEqual, newEntityOf, parseExactly, readEntities, readEntity } from "../../src/protocol/entities";
 import { literal, withCondition } from "../../src/protocol/filter_text";
 import { entityPath } from "../../src/protocol/tables";
 
@@ -70,5 +70,28 @@ describe("filters", () => {
     expect(withCondition("", "A", "eq", "Int32", "1")).toBe("A eq 1");
     expect(withCondition("A eq 1", "B", "lt", "String", "x")).toBe("A eq 1 and B lt 'x'");
     expect(withCondition("A eq 1 or A eq 2", "B", "eq", "Boolean", "true")).toBe("(A eq 1 or A eq 2) and B eq true");
+  });
+});
+
+describe("values", () => {
+  const equal = (type: EdmType, one: string, other: string): boolean => isEqual({ type, text: one }, { type, text: other });
+
+  it("are equal however they are written", () => {
+    expect(equal("Double", "1.0", "1")).toBe(true);
+    expect(equal("Double", "NaN", "NaN")).toBe(true);
+    expect(equal("Int64", "007", "7")).toBe(true);
+    expect(equal("Guid", "C9DA6455-213D-42C9-9A79-3E9149A57833", "c9da6455-213d-42c9-9a79-3e9149a57833")).toBe(true);
+    expect(equal("DateTime", "2026-01-02T03:04:05.1200000Z", "2026-01-02T03:04:05.12Z")).toBe(true);
+    expect(equal("DateTime", "2026-01-02T03:04:00.0000000Z", "2026-01-02T03:04:00Z")).toBe(true);
+    expect(isEqual(null, null)).toBe(true);
+  });
+
+  it("differ by a digit, a letter's case in a text, or a type", () => {
+    expect(equal("Int64", "9007199254740993", "9007199254740992")).toBe(false);
+    expect(equal("DateTime", "2026-01-02T03:04:05.1234567Z", "2026-01-02T03:04:05.1234568Z")).toBe(false);
+    expect(equal("String", "a", "A")).toBe(false);
+    expect(equal("Double", "Infinity", "-Infinity")).toBe(false);
+    expect(isEqual({ type: "Int32", text: "1" }, { type: "Double", text: "1" })).toBe(false);
+    expect(isEqual({ type: "String", text: "" }, null)).toBe(false);
   });
 });

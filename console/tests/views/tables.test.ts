@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { moved, rowsInSight } from "../../src/components/grid";
-import type { Entity } from "../../src/protocol/entities";
+import { type Entity, type TypedValue, withProperty } from "../../src/protocol/entities";
 import { typedText } from "../../src/views/tables/cell_editor";
 import { propertyColumns } from "../../src/views/tables/columns";
 import { differences } from "../../src/views/tables/saving";
@@ -44,17 +44,25 @@ describe("an edited text", () => {
 });
 
 describe("a conflict", () => {
-  it("says who changed what", () => {
-    const seen = entity({ A: "1", B: "1", C: "1" });
-    const theirs = entity({ A: "1", B: "2", D: "1" });
-    const mine = entity({ A: "9", B: "2", D: "1" });
-    const found = differences({ seen, theirs, mine, change: { name: "A", value: { type: "String", text: "9" } } });
-    expect(found.map((one) => [one.name, one.byMe, one.byThem])).toEqual([
-      ["A", true, false],
-      ["B", false, true],
-      ["D", false, true],
-      ["C", false, true],
-    ]);
+  const marks = (theirs: Entity | null, value: TypedValue | null): unknown[] => {
+    const mine = withProperty(theirs ?? seen, "A", value);
+    return differences({ seen, theirs, mine, change: { name: "A", value } }).map((one) => [one.name, one.byMe, one.byThem]);
+  };
+  const seen = entity({ B: "1", A: "1" });
+  const nine: TypedValue = { type: "String", text: "9" };
+
+  it("marks what differs, and says who changed it", () => {
+    expect(marks(entity({ B: "2", A: "1", D: "1" }), nine)).toEqual([["A", true, false], ["B", false, false], ["D", false, false]]);
+    expect(marks(entity({ B: "1", A: "3" }), nine)).toEqual([["A", true, true], ["B", false, false]]);
+  });
+
+  it("marks nothing that is equal in both versions", () => {
+    expect(marks(entity({ B: "2", A: "9" }), nine)).toEqual([["A", false, false], ["B", false, false]]);
+  });
+
+  it("marks one's own change where the entity is gone", () => {
+    expect(marks(null, nine)).toEqual([["A", true, false], ["B", false, false]]);
+    expect(marks(null, null)).toEqual([["A", true, false], ["B", false, false]]);
   });
 });
 

@@ -14,17 +14,19 @@ export interface CellEditorProps {
   readonly name: string;
   /** null: the entity has no such property. */
   readonly value: TypedValue | null;
+  /** What an edit begins with that was not saved before; null: the property is to be removed. */
+  readonly draft?: TypedValue | null | undefined;
   /** The type of a value that was none. */
   readonly usualType: EdmType;
   readonly onSave: (value: TypedValue | null) => void;
   readonly onCancel: () => void;
 }
 
-export function CellEditor({ name, value, usualType, onSave, onCancel }: CellEditorProps): JSX.Element {
+export function CellEditor({ name, value, draft, usualType, onSave, onCancel }: CellEditorProps): JSX.Element {
   const box = useRef<HTMLDivElement>(null);
   const area = useRef<HTMLTextAreaElement>(null);
   const isOver = useRef(false);
-  const type = useSignal<string>(value?.type ?? usualType);
+  const type = useSignal<string>(draft === null ? NONE : (draft?.type ?? value?.type ?? usualType));
   const start = value?.text ?? "";
   useLayoutEffect(() => {
     area.current?.focus();
@@ -53,7 +55,7 @@ export function CellEditor({ name, value, usualType, onSave, onCancel }: CellEdi
   };
   return (
     <div class="cell-editor" ref={box} onKeyDown={keys} onFocusOut={left}>
-      <textarea ref={area} class="code" rows={start.includes("\n") ? 4 : 1} aria-label={words.valueOf(name)} spellcheck={false} defaultValue={start} />
+      <textarea ref={area} class="code" rows={start.includes("\n") ? 4 : 1} aria-label={words.valueOf(name)} spellcheck={false} defaultValue={draft?.text ?? start} />
       <select aria-label={words.typeOf(name)} value={type.value} onChange={(event) => { type.value = event.currentTarget.value; }}>
         {EDM_TYPES.map((one) => <option key={one} value={one}>{one}</option>)}
         <option value={NONE}>{words.removeProperty}</option>

@@ -16,13 +16,15 @@ const words = texts.tables;
 export interface ConflictDialogProps {
   readonly at: TableAt;
   readonly conflict: Conflict;
+  /** The person goes back to the edit. */
+  readonly onCancel: () => void;
   /** The entity as it is after the choice; null: it is gone. */
   readonly onChosen: (entity: Entity | null) => void;
   /** Others wrote once more, while the person chose. */
   readonly onAgain: (conflict: Conflict) => void;
 }
 
-export function ConflictDialog({ at, conflict, onChosen, onAgain }: ConflictDialogProps): JSX.Element {
+export function ConflictDialog({ at, conflict, onCancel, onChosen, onAgain }: ConflictDialogProps): JSX.Element {
   const error = useSignal<unknown>(null);
   const isBusy = useSignal(false);
   const take = (): void => { onChosen(conflict.theirs); };
@@ -44,7 +46,7 @@ export function ConflictDialog({ at, conflict, onChosen, onAgain }: ConflictDial
   };
   const { partitionKey, rowKey } = conflict.seen;
   return (
-    <Dialog title={words.conflict} onClose={take} wide>
+    <Dialog title={words.conflict} onClose={onCancel} wide>
       <p>{conflict.theirs ? words.conflictText : words.conflictGone}</p>
       <p class="keys"><code>{partitionKey}</code> / <code>{rowKey}</code></p>
       <div class="scroll">
@@ -64,6 +66,7 @@ export function ConflictDialog({ at, conflict, onChosen, onAgain }: ConflictDial
       <p class="hint">{conflict.theirs ? words.keepHint : words.keepGoneHint}</p>
       <Alert error={error.value} />
       <div class="actions">
+        <Button onClick={onCancel}>{texts.dialogs.cancel}</Button>
         <Button onClick={take}>{words.takeTheirs}</Button>
         <Button kind="primary" disabled={isBusy.value} onClick={() => void keep()}>{words.keepMine}</Button>
       </div>
@@ -73,7 +76,7 @@ export function ConflictDialog({ at, conflict, onChosen, onAgain }: ConflictDial
 
 function Row({ of, isGone }: { readonly of: Difference; readonly isGone: boolean }): JSX.Element {
   return (
-    <tr class={of.byMe ? "differs" : undefined}>
+    <tr class={of.byMe || of.byThem ? "differs" : undefined}>
       <th scope="row">{of.name}</th>
       <td><Value of={of.mine} />{of.byMe && <span class="tag">{words.changedByYou}</span>}</td>
       <td>{isGone ? <span class="muted">{words.gone}</span> : <Value of={of.theirs} />}{of.byThem && <span class="tag">{words.changedByThem}</span>}</td>

@@ -3,7 +3,7 @@
 import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
-import { Grid, type GridColumn } from "../../components/grid";
+import { Grid, type GridColumn, type Place } from "../../components/grid";
 import type { Entity, TypedValue } from "../../protocol/entities";
 import type { TableAt } from "../../protocol/tables";
 import { localTime, utcTime } from "../../state/times";
@@ -27,7 +27,10 @@ export interface EntityGridProps {
 }
 
 export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JSX.Element {
-  const conflict = useSignal<Conflict | null>(null);
+  // One after the other: a second edit may be refused while one chooses about the first.
+  const conflicts = useSignal<readonly Conflict[]>([]);
+  const editing = useSignal<Place | null>(null);
+  const draft = useSignal<Change | null>(null);
   const entities = rows.entities.value;
   const entityAt = (row: number): Entity => {
     const entity = entities[row];
@@ -38,7 +41,7 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
   const commit = (entity: Entity, change: Change): void => {
     save(at, entity, change)
       .then((result) => {
-        if (isConflict(result)) conflict.value = result;
+        if (isConflict(result)) conflicts.value = [...conflicts.value, result];
         else {
           rows.put(entity, result);
           say(words.saved);
@@ -46,7 +49,18 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
       })
       .catch(complain);
   };
-  const editor = (row: number, column: number, done: () => void): JSX.Element => {
+  const [conflict] = conflicts.value;
+  const close = (next: readonly Conflict[] = []): void => { conflicts.value = [...next, ...conflicts.value.slice(1)]; };
+  const editAgain = ({ seen, change }: Conflict): void => {
+    const row = entities.findIndex((one) => one.partitionKey === seen.partitionKey && one.rowKey === seen.rowKey);
+    const column = columns.findIndex((one) => one.name === change.name);
+    close();
+    if (row < 0 || column < 0) return;
+    draft.value = change;
+    editing.value = { row, column: KEY_COLUMNS.length + column };
+  };
+  const editor = (row: number, column: number, ended: () => void): JSX.Element => {
+    const done = (): void => { draft.value = null; ended(); };
     const property = propertyAt(column);
     const entity = entityAt(row);
     const name = property?.name ?? "";
@@ -54,6 +68,7 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
       <CellEditor
         name={name}
         value={entity.properties.get(name) ?? null}
+        draft={draft.value?.value}
         usualType={property?.type ?? "String"}
         onCancel={done}
         onSave={(value) => { done(); commit(entity, { name, value }); }}
@@ -86,18 +101,18 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
         cell={cell}
         cellTitle={title}
         editor={editor}
+        editing={editing}
         onDelete={(row) => { onDelete(entityAt(row)); }}
       />
       <p class="hint">{words.gridHint}</p>
-      {conflict.value && (
+      {conflict && (
         <ConflictDialog
+          key={JSON.stringify([conflict.seen.partitionKey, conflict.seen.rowKey, conflict.change.name])}
           at={at}
-          conflict={conflict.value}
-          onAgain={(next) => { conflict.value = next; }}
-          onChosen={(entity) => {
-            if (conflict.value) rows.put(conflict.value.seen, entity);
-            conflict.value = null;
-          }}
+          conflict={conflict}
+          onCancel={() => { editAgain(conflict); }}
+          onAgain={(next) => { close([next]); }}
+          onChosen={(entity) => { rows.put(conflict.seen, entity); close(); }}
         />
       )}
     </>

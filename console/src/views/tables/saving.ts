@@ -1,7 +1,8 @@
 // Writes one changed value, if the entity is still as it was shown. Else both versions are returned,
-// and what was written by others stays until a person has chosen.
+// and what was written by others stays until a person has chosen. Others who wrote the same value are no
+// conflict.
 
-import { type Entity, isSame, type NewEntity, type Properties, type TypedValue, withProperty } from "../../protocol/entities";
+import { type Entity, isEqual, type NewEntity, type TypedValue, withProperty } from "../../protocol/entities";
 import { getEntity, insertEntity, isStale, type TableAt, writeEntity } from "../../protocol/tables";
 import { ServiceError } from "../../protocol/errors";
 import { currentSession } from "../../state/session";
@@ -46,6 +47,7 @@ async function write(at: TableAt, seen: Entity, change: Change, act: () => Promi
     const isThereAgain = error instanceof ServiceError && error.code === "EntityAlreadyExists";
     if (!isStale(error) && !isThereAgain) throw error;
     const theirs = await getEntity(credential, at, seen);
+    if (theirs && isEqual(change.value, theirs.properties.get(change.name) ?? null)) return theirs;
     return { seen, change, mine: withProperty(theirs ?? seen, change.name, change.value), theirs };
   }
   return (await getEntity(credential, at, seen)) ?? withProperty(seen, change.name, change.value);
@@ -59,23 +61,25 @@ async function writeChange(at: TableAt, entity: Entity, change: Change, etag: st
   return writeEntity(credential, at, part, "merge", etag);
 }
 
+type Value = TypedValue | null;
+
 export interface Difference {
   readonly name: string;
   readonly mine: TypedValue | null;
   readonly theirs: TypedValue | null;
+  /** Where the versions differ: who changed it since the entity was seen. */
   readonly byMe: boolean;
   readonly byThem: boolean;
 }
 
-/** Return all properties of both versions, and who changed them since the entity was seen. */
+/** Return all properties of both versions, those first that differ. */
 export function differences({ seen, change, mine, theirs }: Conflict): Difference[] {
-  const of = (properties: Properties | undefined, name: string): TypedValue | null => properties?.get(name) ?? null;
-  const names = new Set([...mine.properties.keys(), ...(theirs?.properties.keys() ?? []), ...seen.properties.keys()]);
-  return [...names].map((name) => ({
-    name,
-    mine: of(mine.properties, name),
-    theirs: of(theirs?.properties, name),
-    byMe: name === change.name,
-    byThem: theirs !== null && !isSame(of(seen.properties, name), of(theirs.properties, name)),
-  }));
+  const names = new Set([change.name, ...mine.properties.keys(), ...(theirs?.properties.keys() ?? [])]);
+  const all = [...names].map((name) => {
+    const [before, here, there] = [seen, mine, theirs].map((one) => one?.properties.get(name) ?? null) as [Value, Value, Value];
+    const differs = theirs === null ? name === change.name : !isEqual(here, there);
+    return { name, mine: here, theirs: there, byMe: differs && !isEqual(before, here), byThem: differs && theirs !== null && !isEqual(before, there) };
+  });
+  const isMarked = (one: Difference): boolean => one.byMe || one.byThem;
+  return [...all.filter(isMarked), ...all.filter((one) => !isMarked(one))];
 }
