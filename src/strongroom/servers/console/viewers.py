@@ -3,7 +3,8 @@
 Lives here: credentials become a Viewer. Must not live here: what an endpoint needs (api/table.py),
 whose a field is (marks.py), how signatures are checked (auth/). A request is signed as one to
 the Blob service, with its path here as the resource. An account's key sees what is that account's
-own. What concerns the whole server, or another account, is for operators.
+own. What concerns the whole server, or another account, is for operators. Nobody else learns
+whether there is an account: a refusal is the same, and takes the same way.
 """
 
 from __future__ import annotations
@@ -14,8 +15,9 @@ from typing import Final, Literal
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec.structs import replace
 
-from strongroom.auth.accounts import Account
+from strongroom.auth.accounts import GENERATED_KEY_BYTES, Account, Accounts, AccountsError
 from strongroom.auth.authenticate import authenticate
 from strongroom.auth.bearer import bearer_text
 from strongroom.auth.canonical import Scheme
@@ -36,6 +38,8 @@ OPERATOR_NEEDED: Final = "operator"
 _DETAIL: Final = "AuthenticationErrorDetail"
 _FAILED_LOGONS: Final = (AUTHENTICATION_FAILED, INVALID_TOKEN)
 _SIGNATURE_SHOWN: Final = "(masked)"
+_NAME_CHARS_MAX: Final = 64
+_SIGNED_BY_OTHERS: Final = "is not the same as any computed signature"
 
 
 class Viewer(msgspec.Struct, frozen=True):
@@ -85,6 +89,26 @@ class Viewer(msgspec.Struct, frozen=True):
         return frozenset((ANYBODY, READABLE, OWN) if self.kind == "key" else (ANYBODY, READABLE))
 
 
+class EveryAccount(msgspec.Struct, frozen=True):
+    """Accounts by any usable name. One that is not served has a key that nobody knows.
+
+    A credential for it is then checked, and refused, like a wrong one for an account that is.
+
+    Attributes:
+        served: the accounts that there are.
+    """
+
+    served: Accounts
+    random_bytes: Callable[[int], bytes]
+
+    def get(self, name: str) -> Account | None:
+        """See Accounts.get. None for a name that no account can have."""
+        try:
+            return self.served.get(name) or Account(name, (self.random_bytes(GENERATED_KEY_BYTES),))
+        except AccountsError:
+            return None
+
+
 NOBODY: Final = frozenset((ANYBODY,))
 """The marks that are visible without a credential."""
 assert SERVER not in NOBODY
@@ -113,11 +137,14 @@ class Viewers(msgspec.Struct, frozen=True):
             await identities.ready(request)
         try:
             is_token = identities is not None and bearer_text(authorization) is not None
-            account = self._named(request) if is_token else _account_of_key(authorization)
+            named = _named(request)
+            account = (
+                named or self.accounts()[0].name if is_token else _account_of_key(authorization)
+            )
             claim = authenticate(
                 request,
                 Target(Service.BLOB, account),
-                self.context.accounts,
+                EveryAccount(self.context.accounts, self.context.clock.random_bytes),
                 self.context.clock.wall_ticks(),
                 identities if is_token else None,
             )
@@ -126,7 +153,7 @@ class Viewers(msgspec.Struct, frozen=True):
         if isinstance(claim, SharedKeyClaim):
             return Viewer(claim, self.is_operator_account(claim.account))
         if isinstance(claim, BearerClaim):
-            return self._bearer(claim)
+            return self._bearer(claim, named)
         raise _sas()
 
     def is_operator_account(self, name: str) -> bool:
@@ -135,27 +162,22 @@ class Viewers(msgspec.Struct, frozen=True):
             return name == self.operator
         return len(self.accounts()) == 1
 
-    def _bearer(self, claim: BearerClaim) -> Viewer:
-        assert self.context.identities is not None
-        found = tuple(
-            one
-            for account in self.accounts()
-            for one in self.context.identities.assignments(claim.identity.principals, account.name)
-        )
-        if not found:
-            raise ApiRefusal(
-                403,
-                "NoRole",
-                f"The principal {claim.identity.object_id} has no role here. An operator can give "
-                "it one: strongroom role add.",
-                OPERATOR_NEEDED,
-            )
-        return Viewer(claim, any(one.role == OPERATOR for one in found), found)
-
-    def _named(self, request: Request) -> str:
-        """Return the account that a request with a token names, else the first one."""
-        given = dict(parse_qsl(request.query or "", keep_blank_values=True))
-        return given.get("account") or self.accounts()[0].name
+    def _bearer(self, claim: BearerClaim, named: str) -> Viewer:
+        """Return the viewer of a token; `named` is the account that the request names, or ""."""
+        identities = self.context.identities
+        assert identities is not None
+        served = [one.name for one in self.accounts()]
+        principals = claim.identity.principals
+        found = {
+            name: roles for name in served if (roles := identities.assignments(principals, name))
+        }
+        every = tuple(one for roles in found.values() for one in roles)
+        is_operator = any(one.role == OPERATOR for one in every)
+        if not found or (named and named not in (served if is_operator else found)):
+            raise _no_role(claim, named if is_operator else "")
+        account = named or next(iter(found))
+        claim = replace(claim, account=account, assignments=found.get(account, ()))
+        return Viewer(claim, is_operator, every)
 
     def _refused(self, error: StorageError, request: Request, authorization: str) -> ApiRefusal:
         if error.row in _FAILED_LOGONS:
@@ -165,8 +187,30 @@ class Viewers(msgspec.Struct, frozen=True):
             self.context.failed_logons.note(how, account, request.peer, now)
         details = [text for name, text in error.extras if name == _DETAIL]
         text = " ".join([error.message.split("\n", 1)[0], *details])
+        if _SIGNED_BY_OTHERS in text:
+            text += " Check the account's name and its key."
         status = error.row.status if error.row.status in (400, 401, 403, 503) else 403
         return ApiRefusal(status, error.row.code, _without_signature(text, authorization), SIGN_IN)
+
+
+def _named(request: Request) -> str:
+    """Return the account that a request names, or ""."""
+    given = dict(parse_qsl(request.query or "", keep_blank_values=True))
+    return given.get("account", "")
+
+
+def _no_role(claim: BearerClaim, unknown: str) -> ApiRefusal:
+    """Return the refusal of a principal; it tells operators only that an account is unknown."""
+    if unknown:
+        text = f"This server has no account {unknown[:_NAME_CHARS_MAX]!r}."
+        return ApiRefusal(403, "NoSuchAccount", text)
+    return ApiRefusal(
+        403,
+        "NoRole",
+        f"The principal {claim.identity.object_id} has no role here. An operator can give "
+        "it one: strongroom role add.",
+        OPERATOR_NEEDED,
+    )
 
 
 def _account_of_key(authorization: str) -> str:
