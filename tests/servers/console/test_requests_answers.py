@@ -61,7 +61,7 @@ def ask(server: TailServer, answers: RequestAnswers) -> Ask:
     ) -> RequestsPage:
         server.settled()
         question = TailQuestion(parse_filter(wanted), after, wait_s, limit)
-        return server.call(answers.page(scope, question))
+        return server.call(answers.page(scope, question, asyncio.Event()))
 
     return page
 
@@ -114,7 +114,7 @@ def test_a_poll_ends_when_a_request_comes_that_is_wanted(
     question = TailQuestion(parse_filter("wanted"), newest, 30.0)
 
     async def poll() -> RequestsPage:
-        waiting = asyncio.ensure_future(answers.page(OPERATOR, question))
+        waiting = asyncio.ensure_future(answers.page(OPERATOR, question, asyncio.Event()))
         await asyncio.sleep(0.3)
         assert not waiting.done()
         await asyncio.to_thread(server.client().get, "/many/unlike")
@@ -128,9 +128,11 @@ def test_nobody_waits_at_a_server_that_stops_or_after_leaving(server: TailServer
     question = TailQuestion(ANY, server.settled().newest, 30.0)
     stopping = RequestAnswers(server.kept, SliceTurns(), server.accounts, dict, lambda: True)
     began = time.monotonic()
-    assert server.call(stopping.page(OPERATOR, question)).requests == ()
+    assert server.call(stopping.page(OPERATOR, question, asyncio.Event())).requests == ()
     plain = RequestAnswers(server.kept, SliceTurns(), server.accounts, dict)
-    assert server.call(plain.page(OPERATOR, question, lambda: True)).requests == ()
+    ended = asyncio.Event()
+    ended.set()
+    assert server.call(plain.page(OPERATOR, question, ended)).requests == ()
     assert time.monotonic() - began < 25
 
 

@@ -3,6 +3,7 @@ anywhere in the read API, in its replays, or in a line of the log."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Iterator
@@ -81,7 +82,7 @@ def shown(server: TailServer, answers: RequestAnswers, first: int) -> str:
     texts: list[str] = []
     for scope in (OWNER, OPERATOR):
         question = TailQuestion(parse_filter(""), first - 1)
-        page = server.call(answers.page(scope, question))
+        page = server.call(answers.page(scope, question, asyncio.Event()))
         texts.append(msgspec.json.encode(page).decode())
         for number in range(first, kept.newest + 1):
             found = answers.in_full(scope, number)

@@ -8,6 +8,7 @@ a second, so a request that is served pays nothing for those who look.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -78,12 +79,13 @@ class RequestAnswers:
         self,
         scope: RequestScope,
         question: TailQuestion,
-        is_gone: Callable[[], bool] = lambda: False,
+        ended: asyncio.Event,
     ) -> RequestsPage:
         """Return the requests that a viewer asks for and may see; wait for one if there is none.
 
         Arguments:
-            is_gone: whether the viewer has disconnected.
+            ended: is set when the answer may wait no longer, since its viewer has disconnected or
+                another poll takes its place.
         """
         loop = asyncio.get_running_loop()
         ends = loop.time() + min(question.wait_s, WAIT_S_MAX)
@@ -92,13 +94,13 @@ class RequestAnswers:
         after = question.after if question.after <= self._kept.newest else 0
         while True:
             newest, rows = await self._found(scope, question, after)
-            is_over = loop.time() >= ends or self._is_stopping() or is_gone()
+            is_over = loop.time() >= ends or self._is_stopping() or ended.is_set()
             if rows or is_over:
                 return RequestsPage(
                     newest=newest, oldest_kept=self._kept.oldest, requests=tuple(rows)
                 )
             after = newest
-            await asyncio.sleep(min(_LOOK_S, max(0.0, ends - loop.time())))
+            await _pause(ended, min(_LOOK_S, max(0.0, ends - loop.time())))
 
     async def _found(
         self, scope: RequestScope, question: TailQuestion, after: int
@@ -143,6 +145,13 @@ class RequestAnswers:
             why=reason,
             replay=again,
         )
+
+
+async def _pause(ended: asyncio.Event, seconds: float) -> None:
+    """Wait, at most until `ended` is set."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await ended.wait()
 
 
 def _headers(head: SentHead, masking: Masking) -> tuple[HeaderText, ...]:

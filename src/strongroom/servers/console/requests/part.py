@@ -27,6 +27,7 @@ from strongroom.servers.console.requests.answers import (
 from strongroom.servers.console.requests.filters import FilterProblem, parse_filter
 from strongroom.servers.console.requests.kept import KeptRequests
 from strongroom.servers.console.requests.observer import RequestTail
+from strongroom.servers.console.requests.polls import WaitingPolls
 from strongroom.servers.console.requests.scope import Endpoints, RequestScope
 from strongroom.servers.console.serving import ServerFacts
 from strongroom.servers.console.viewers import ACCOUNT_KEY, OPERATOR_NEEDED, Viewer
@@ -41,6 +42,9 @@ _LIMIT: Final = 500
 class KeptRequestsPart:
     """Answers about the requests that are kept (see RequestsPart).
 
+    Attributes:
+        polls: those that wait.
+
     Arguments: as of RequestAnswers.
     """
 
@@ -52,6 +56,7 @@ class KeptRequestsPart:
         endpoints: Callable[[], Endpoints],
         is_stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.polls = WaitingPolls()
         self._kept = kept
         self._answers = RequestAnswers(kept, turns, accounts, endpoints, is_stopping)
 
@@ -67,9 +72,12 @@ class KeptRequestsPart:
         on_disconnect: Callable[[Callable[[], None]], None],
     ) -> RequestsPage:
         """See RequestsPart. Raises: ApiRefusal for a parameter that cannot be read."""
-        question, gone = _question(query), list[bool]()
-        on_disconnect(lambda: gone.append(True))
-        return await self._answers.page(scope_of(viewer), question, lambda: bool(gone))
+        question, scope = _question(query), scope_of(viewer)
+        if not question.wait_s:
+            return await self._answers.page(scope, question, asyncio.Event())
+        with self.polls.place(f"{viewer.kind} {viewer.name}") as ended:
+            on_disconnect(ended.set)
+            return await self._answers.page(scope, question, ended)
 
     async def in_full(self, viewer: Viewer, number: int) -> RequestInFull:
         """See RequestsPart. A request that is another's is refused as one that is not there."""
