@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import Any, Generic, Self, TypeVar
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.auth.accounts import Account
 from strongroom.auth.roles import OPERATOR
 from strongroom.config import OAuth, RolesSource
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.byte_ranges import LockTable, LockWait, RangeLock
 from strongroom.servers.console.api.opens import LOCKS_MAX, OPENS_MAX, ShownFileOpens, ShownLock
 from strongroom.servers.console.marks import OWN, Mark, inner, marks, shown
 from strongroom.servers.console.open_files import document_of
@@ -25,8 +27,10 @@ from tests.auth import tokens
 from tests.servers.console.served import API, BANK, SHOP, VERSION, Answer, ServedConsole, serving
 from tests.services import container_calls as given
 from tests.services import file_calls
-from tests.services.handle_calls import FULL, R, WaitingRequest, mounted
+from tests.services.handle_calls import ALL, FULL, R, WaitingRequest, mounted
 from tests.services.handles.test_handle_locks import lock
+
+Item = TypeVar("Item")
 
 
 async def read(on: Services, path: str) -> ShownFileOpens:
@@ -153,6 +157,49 @@ def test_an_answer_has_a_limit_and_says_how_many_there_are() -> None:
         found = await read(on, "f")
         assert (len(found.opens), found.open_count) == (OPENS_MAX, OPENS_MAX + 1)
         assert (len(found.locks), found.lock_count) == (LOCKS_MAX, LOCKS_MAX + 1)
+
+    given.run(scenario)
+
+
+class Counted(tuple[Item, ...], Generic[Item]):
+    """A table's rows, which count how many of them were read."""
+
+    read: int
+
+    def __new__(cls, rows: Iterable[Item]) -> Self:
+        made = super().__new__(cls, rows)
+        made.read = 0
+        return made
+
+    def __iter__(self) -> Iterator[Item]:
+        for one in super().__iter__():
+            self.read += 1
+            yield one
+
+    def __getitem__(self, at: Any) -> Any:
+        found = super().__getitem__(at)
+        self.read += len(found) if isinstance(at, slice) else 1
+        return found
+
+
+def test_the_work_does_not_grow_with_locks_and_caches_that_are_not_shown() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, opened = await mounted(on), OPENS_MAX + 100
+        await ann.close(await ann.create("f"))
+        for number in range(opened):
+            await ann.handle("f", lease=f"lease {number}", wanted="R", share=ALL)
+        found = await present_opens(on, given.ACCOUNT, file_calls.SHARE, "f")
+        held = Counted(RangeLock(at, 1, True, 1) for at in range(100_000))
+        waiting = Counted(LockWait(at, held[at]) for at in range(1000))
+        held.read, holders = 0, Counted(found.table.holders)
+        assert len(holders) == opened
+        table = replace(found.table, locks=LockTable(held, waiting), holders=holders)
+        document = document_of(replace(found, table=table))
+        assert (len(document.locks), document.lock_count) == (LOCKS_MAX, 101_000)
+        assert (held.read, waiting.read) == (LOCKS_MAX, 0)
+        assert {one.caching for one in document.opens} == {("Read",)}
+        assert holders.read <= opened
 
     given.run(scenario)
 

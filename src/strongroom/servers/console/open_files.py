@@ -7,16 +7,15 @@ their opens are the account's own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
-from strongroom.semantics.file import opens as rules
 from strongroom.semantics.file.accesses import ALL_SHARED, Use
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock
 from strongroom.semantics.file.opens import OpenEntry
-from strongroom.semantics.file.oplocks import Caching, CachingKind
+from strongroom.semantics.file.oplocks import Caching, CachingHolder, CachingKey, CachingKind
 from strongroom.servers.console.api.opens import (
     LOCKS_MAX,
     OPENS_MAX,
@@ -33,6 +32,7 @@ from strongroom.services.file.held.open_handle import Handle
 from strongroom.values import etag_text, iso7
 
 _USES: Final = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete"))
+_Holders = Mapping[CachingKey, CachingHolder]
 _CACHING: Final = ((Caching.READ, "Read"), (Caching.WRITE, "Write"), (Caching.HANDLE, "Handle"))
 
 
@@ -58,7 +58,6 @@ async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]
 def document_of(found: PresentOpens) -> ShownFileOpens:
     """Return the document of a table of opens."""
     table, record = found.table, found.record
-    locks = _locks(table.locks)
     # A handle that is being closed is no longer shown.
     opens = [one for one in table.entries if one.id in found.handles or not one.is_handle]
     return ShownFileOpens(
@@ -68,25 +67,30 @@ def document_of(found: PresentOpens) -> ShownFileOpens:
         lease_state=leases.state(record.lease, found.now).value,
         lease_duration=leases.reported_duration(record.lease, found.now) or "",
         is_delete_pending=table.deletion.is_pending,
-        opens=tuple(_open(found, one) for one in opens[:OPENS_MAX]),
+        opens=_opens(found, opens[:OPENS_MAX]),
         open_count=len(opens),
-        locks=locks[:LOCKS_MAX],
-        lock_count=len(locks),
+        locks=_locks(table.locks),
+        lock_count=len(table.locks.locks) + len(table.locks.waiting),
     )
 
 
-def _open(found: PresentOpens, entry: OpenEntry) -> ShownOpen:
+def _opens(found: PresentOpens, entries: Sequence[OpenEntry]) -> tuple[ShownOpen, ...]:
+    # Once, since each search goes through all holders of the file.
+    holders = {one.key: one for one in found.table.holders}
+    return tuple(_open(found, holders, one) for one in entries)
+
+
+def _open(found: PresentOpens, holders: _Holders, entry: OpenEntry) -> ShownOpen:
     handle = found.handles.get(entry.id)
     if handle is None:
         shared = ALL_SHARED & ~entry.stake.denies
         return ShownOpen(
             protocol="REST", access=_names(entry.stake.uses), share_mode=_names(shared)
         )
-    return _smb_open(found, entry, handle)
+    return _smb_open(holders.get(handle.key), entry, handle)
 
 
-def _smb_open(found: PresentOpens, entry: OpenEntry, handle: Handle) -> ShownOpen:
-    holder = rules.holder_of(found.table, handle.key)
+def _smb_open(holder: CachingHolder | None, entry: OpenEntry, handle: Handle) -> ShownOpen:
     caching = Caching.NONE if holder is None else holder.held
     kind: CachingKindName = ""
     if holder is not None and caching:
@@ -116,9 +120,11 @@ def _names(uses: Use) -> tuple[str, ...]:
 
 
 def _locks(locks: LockTable) -> tuple[ShownLock, ...]:
-    """Return the locks in the order of their granting, then the requests that wait."""
-    held = [_lock(one, is_waiting=False) for one in locks.locks]
-    return (*held, *(_lock(one.lock, is_waiting=True) for one in locks.waiting))
+    """Return the locks in the order of their granting, then the requests that wait; the first
+    LOCKS_MAX of them."""
+    held = [_lock(one, is_waiting=False) for one in locks.locks[:LOCKS_MAX]]
+    waiting = locks.waiting[: LOCKS_MAX - len(held)]
+    return (*held, *(_lock(one.lock, is_waiting=True) for one in waiting))
 
 
 def _lock(lock: RangeLock, *, is_waiting: bool) -> ShownLock:
