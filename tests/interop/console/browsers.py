@@ -35,6 +35,7 @@ document.addEventListener("securitypolicyviolation", (event) => {
   window.violations.push(`${event.violatedDirective} ${event.blockedURI}`);
 });
 """
+_HEADING_IS_FOCUSED = "() => document.activeElement.matches('main h1, main h2')"
 # Tests wait for events; this only ends those that never come.
 EVENT_TIMEOUT_MS = 60_000
 expect.set_options(timeout=EVENT_TIMEOUT_MS)
@@ -84,8 +85,16 @@ class Console:
     def sign_in(self, path: str = "/") -> None:
         """Open an address, and sign in with the development account."""
         self.open(path)
+        self.use_development_account()
+
+    def use_development_account(self) -> None:
+        """Sign in where one is, and wait until the heading has the focus.
+
+        The page gives it the focus after it is drawn. A key pressed earlier would be lost.
+        """
         self.button("Use the development account").click()
         self.page.get_by_role("navigation", name="Main").wait_for()
+        self.page.wait_for_function(_HEADING_IS_FOCUSED)
 
     def button(self, name: str) -> Locator:
         """Return the button of exactly this name."""

@@ -12,10 +12,11 @@ from typing import Any
 from uuid import uuid4
 
 from azure.data.tables import TableClient, TableServiceClient
-from playwright.sync_api import Locator
+from playwright.sync_api import Locator, expect
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from tests.interop.console.browsers import Console
+from tests.interop.console.keys import type_into
 
 
 @contextmanager
@@ -38,11 +39,17 @@ def field(console: Console, name: str) -> Locator:
     return console.page.get_by_label(name, exact=True)
 
 
+def editor(console: Console) -> Locator:
+    """The field of the cell that is edited."""
+    return console.page.get_by_role("grid").get_by_role("textbox")
+
+
 def edit(console: Console, before: str, after: str) -> None:
     """Change a cell's text as a person does: choose it, press Enter, type, press Enter."""
     cell(console, before).click()
+    expect(cell(console, before)).to_be_focused()
     console.page.keyboard.press("Enter")
-    console.page.keyboard.type(after)
+    type_into(editor(console), after)
     console.page.keyboard.press("Enter")
 
 

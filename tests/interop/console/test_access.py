@@ -161,7 +161,7 @@ def test_a_sas_is_told_which_credential_it_needs(console: Console, served: Serve
     )
     url = f"{served.server.url}/{KEY.account}/{CONTAINER}?{token}"
     console.page.get_by_label("SAS URL").fill(url)
-    console.page.keyboard.press("Enter")
+    console.page.get_by_label("SAS URL").press("Enter")
     needs = console.page.get_by_text("This view needs another sign-in: account key.")
     expect(needs).to_be_visible()
 
@@ -169,7 +169,9 @@ def test_a_sas_is_told_which_credential_it_needs(console: Console, served: Serve
 def test_the_keyboard_is_enough(console: Console, served: Served) -> None:
     console.sign_in("/access")
     console.page.get_by_role("table", name="Stored access policies").wait_for()
-    console.page.get_by_label("SAS", exact=True).focus()
+    field = console.page.get_by_label("SAS", exact=True)
+    field.focus()
+    expect(field).to_be_focused()
     console.page.keyboard.insert_text(blob_url(served))
     console.page.keyboard.press("Enter")
     region = console.page.get_by_role("region", name="Explanation", exact=True)

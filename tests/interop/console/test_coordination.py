@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from strongroom.coordination import connect
 from strongroom.testing.ports import HOST, free_port
+from tests.interop.console.keys import confirm_by_name
 
 AXE = Path(__file__).parents[3] / "console/node_modules/axe-core/axe.min.js"
 ACCOUNT = "devstoreaccount1"
@@ -157,10 +158,8 @@ def test_it_is_for_everyone(browser: Browser, console: Console, theme: str) -> N
         serious = [one["id"] for one in found["violations"] if one["impact"] != "minor"]
         assert serious == []
         assert page.evaluate("document.documentElement.scrollWidth") == 360
-        page.get_by_role("button", name=f"Break seen-{theme}").focus()
-        page.keyboard.press("Enter")
-        page.keyboard.type(f"seen-{theme}")
-        page.keyboard.press("Enter")
+        page.get_by_role("button", name=f"Break seen-{theme}").press("Enter")
+        confirm_by_name(page.get_by_label("Type the name to confirm"), f"seen-{theme}")
         lock = page.get_by_role("listitem").filter(has_text=f"seen-{theme}").first
         expect(lock.get_by_text("free", exact=True)).to_be_visible()
     context.close()

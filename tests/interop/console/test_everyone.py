@@ -34,9 +34,13 @@ def test_everything_is_done_with_the_keyboard(console: Console) -> None:
     press_until(console, "Pause")
     console.page.keyboard.press("Enter")
     expect(console.button("Resume")).to_be_focused()
+    links = table.get_by_role("row").get_by_role("link")
     press_until(console, "Get Blob")
+    expect(links.nth(0)).to_be_focused()
     console.page.keyboard.press("ArrowDown")
+    expect(links.nth(1)).to_be_focused()
     console.page.keyboard.press("ArrowUp")
+    expect(links.nth(0)).to_be_focused()
     console.page.keyboard.press("Enter")
     region = console.page.get_by_role("region", name="Request", exact=True)
     expect(region).to_be_focused()
@@ -46,7 +50,7 @@ def test_everything_is_done_with_the_keyboard(console: Console) -> None:
 
 
 def test_the_first_key_can_skip_the_navigation(console: Console) -> None:
-    console.sign_in()
+    console.sign_in()  # the heading has the focus then, and gets it no more
     console.page.evaluate("document.activeElement.blur()")
     press_until(console, "Skip to the view")
     console.page.keyboard.press("Enter")

@@ -28,6 +28,7 @@ from tests.interop.console.file_windows import (
     stored,
     upload,
 )
+from tests.interop.console.keys import confirm_by_name
 from tests.interop.console.smb_opens import open_with_lease, smb_session
 from tests.interop.console.test_blobs import hold, must_suit_everyone
 
@@ -302,8 +303,7 @@ def test_a_snapshot_of_a_share_is_taken_opened_and_deleted(
     files_table(console).get_by_role("link", name="f", exact=True).click()
     expect(console.page.get_by_role("region", name="Preview", exact=True)).to_contain_text("then")
     expect(console.button("Delete")).to_have_count(0)
-    console.page.goto(f"{console.url}{address(share)}?tab=snapshots")
-    console.button("Use the development account").click()
+    console.sign_in(f"{address(share)}?tab=snapshots")
     console.button(f"Delete {taken}").click()
     console.page.get_by_label("Type the name to confirm").fill(taken)
     console.button("Confirm").click()
@@ -330,8 +330,7 @@ def test_a_handle_of_smb_is_seen_with_its_locks_and_lease_and_closed(
         locks = console.page.get_by_role("table", name="Byte-range locks")
         expect(locks.get_by_role("row").filter(has_text="exclusive")).to_contain_text("11")
         expect(locks).to_contain_text("127.0.0.1:")
-        console.page.goto(f"{console.url}{address(share)}?tab=handles")
-        console.button("Use the development account").click()
+        console.sign_in(f"{address(share)}?tab=handles")
         row = console.page.get_by_role("listitem").filter(has_text="d/f.txt")
         expect(row).to_contain_text("127.0.0.1:")
         row.get_by_role("link", name="d/f.txt").click()
@@ -371,7 +370,7 @@ def test_a_sas_sees_what_it_permits_and_is_told_what_it_lacks(
     console.open(address(share, "f"))
     link = f"{served.server.file_url}/{KEY.account}/{share}?{token}"
     console.page.get_by_label("SAS URL").fill(link)
-    console.page.keyboard.press("Enter")
+    console.page.get_by_label("SAS URL").press("Enter")
     expect(console.page.get_by_role("region", name="Preview", exact=True)).to_contain_text("linked")
     for name in ("Rename", "Delete", "Acquire lease"):
         expect(console.button(name)).to_be_disabled()
@@ -401,19 +400,13 @@ def test_the_keyboard_is_enough(console: Console, served: FilesServed, share: st
     put_file(served, f"/{share}/f", b"text")
     console.sign_in(address(share))
     link = files_table(console).get_by_role("link", name="f", exact=True)
-    link.wait_for()
-    link.focus()
-    console.page.keyboard.press("Enter")
+    link.press("Enter")
     expect(console.page.get_by_role("heading", name="f", level=2, exact=True)).to_be_focused()
-    console.page.get_by_role("tab", name="Properties").focus()
-    console.page.keyboard.press("ArrowLeft")
+    console.page.get_by_role("tab", name="Properties").press("ArrowLeft")
     expect(console.page.get_by_role("tab", name="Opens and locks")).to_be_focused()
     expect(console.page.get_by_text("Nobody has this file open.")).to_be_visible()
-    console.button("Delete").focus()
-    console.page.keyboard.press("Enter")
-    expect(console.page.get_by_label("Type the name to confirm")).to_be_focused()
-    console.page.keyboard.type("f")
-    console.page.keyboard.press("Enter")
+    console.button("Delete").press("Enter")
+    confirm_by_name(console.page.get_by_label("Type the name to confirm"), "f")
     expect(console.page.get_by_text("Nothing here yet.")).to_be_visible()
 
 

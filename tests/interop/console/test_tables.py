@@ -12,7 +12,16 @@ from playwright.sync_api import expect
 
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import NewConsole, Served
-from tests.interop.console.table_windows import address, cell, edit, entity, field, new_table
+from tests.interop.console.keys import type_into
+from tests.interop.console.table_windows import (
+    address,
+    cell,
+    edit,
+    editor,
+    entity,
+    field,
+    new_table,
+)
 
 _BIG = 9007199254740993
 _MARKUP = "<img src=x onerror=alert(1)>'\"&"
@@ -91,7 +100,7 @@ def test_escape_leaves_a_cell_as_it_was_and_a_refused_value_is_said(
     console.sign_in(address(table))
     cell(console, "1").click()
     console.page.keyboard.press("Enter")
-    console.page.keyboard.type("99")
+    type_into(editor(console), "99")
     console.page.keyboard.press("Escape")
     expect(cell(console, "1")).to_be_focused()
     edit(console, "1", "many")
@@ -106,13 +115,13 @@ def test_a_value_gets_another_type_and_is_removed(console: Console, table: Table
     console.sign_in(address(table))
     cell(console, "1").dblclick()
     field(console, "Type of Count").select_option("Int64")
-    console.page.keyboard.press("Enter")
+    field(console, "Type of Count").press("Enter")
     expect(console.page.get_by_text("The change was saved.")).to_be_visible()
     assert table.get_entity("p", "r")["Count"] == (1, EdmType.INT64)
     cell(console, "two lines").dblclick()
     expect(field(console, "Value of Note")).to_have_value("two\nlines")
     field(console, "Type of Note").select_option("no value")
-    console.page.keyboard.press("Enter")
+    field(console, "Type of Note").press("Enter")
     expect(console.page.get_by_role("columnheader", name="Note")).to_have_count(0)
     assert "Note" not in table.get_entity("p", "r")
 
@@ -179,8 +188,7 @@ def test_nothing_is_deleted_that_changed_meanwhile(console: Console, table: Tabl
     console.sign_in(address(table))
     cell(console, "old").wait_for()
     table.update_entity(entity("p", "r", State="new"), UpdateMode.REPLACE)
-    cell(console, "old").click()
-    console.page.keyboard.press("Delete")
+    cell(console, "old").press("Delete")
     field(console, "Type the name to confirm").fill("r")
     console.button("Confirm").click()
     expect(console.page.get_by_role("dialog").get_by_role("alert")).to_contain_text(
@@ -206,7 +214,7 @@ def test_axe_finds_nothing_serious_and_nothing_is_wider_than_a_phone(
     table.update_entity(entity("p", "r", State="theirs"), UpdateMode.MERGE)
     cell(console, "old").dblclick()
     assert console.serious_findings() == []
-    console.page.keyboard.type("mine")
+    type_into(editor(console), "mine")
     console.page.keyboard.press("Enter")
     console.page.get_by_role("dialog", name="Conflict").wait_for()
     assert console.serious_findings() == []

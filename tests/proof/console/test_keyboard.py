@@ -5,6 +5,7 @@ The focus is seen wherever it stops, and a dialog gives it back to where it was.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from uuid import uuid4
 
@@ -17,10 +18,20 @@ from strongroom.coordination import connect
 from tests.conformance.client import PUT_BLOB, Client
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY, Served
-from tests.interop.console.keys import activate, focused, press, press_until, type_text
-from tests.interop.console.table_windows import address, cell, entity, new_table
+from tests.interop.console.keys import (
+    activate,
+    confirm_by_name,
+    focused,
+    must_be_on,
+    press,
+    press_until,
+    type_into,
+)
+from tests.interop.console.table_windows import address, cell, editor, entity, field, new_table
 
 pytestmark = pytest.mark.timeout(300)
+
+_CONFIRM = "Type the name to confirm"
 
 
 @pytest.fixture
@@ -34,16 +45,12 @@ def sign_in(console: Console, path: str, heading: str) -> None:
     console.open(path)
     console.button("Use the development account").wait_for()
     activate(console, "Use the development account")
-    console.heading(heading).wait_for()
+    expect(console.heading(heading)).to_be_focused()
 
 
-def must_be_on(console: Console, name: str) -> None:
-    """Wait until the focus is on what is named so."""
-    for _ in range(200):
-        if focused(console)["name"] == name:
-            return
-        console.page.wait_for_timeout(25)
-    raise AssertionError(f"the focus is on {focused(console)['name'][:80]!r}, not on {name!r}")
+def must_be_at(console: Console, place: str) -> None:
+    """Wait until the heading of a place has the focus: it takes it after the place is drawn."""
+    expect(console.page.get_by_role("heading", name=place, level=2)).to_be_focused()
 
 
 def must_be_somewhere(console: Console) -> None:
@@ -73,15 +80,16 @@ def test_blobs(console: Console, served: Served) -> None:
     press(console, "Escape")
     must_be_on(console, "New container")
     press(console, "Enter")
-    must_be_on(console, "Container name")
-    type_text(console, name)
+    type_into(field(console, "Container name"), name)
     press(console, "Enter")
     must_be_on(console, "New container")
     console.page.get_by_role("link", name=name, exact=True).wait_for()
     assert served.client.put(f"/{name}/b.txt", PUT_BLOB, b"text").status == 201
     activate(console, name)
+    must_be_at(console, name)
     console.page.get_by_role("link", name="b.txt", exact=True).wait_for()
     activate(console, "b.txt")
+    must_be_at(console, "b.txt")
     console.button("Acquire lease").wait_for()
     activate(console, "Acquire lease")
     must_be_on(console, "Duration")
@@ -96,19 +104,15 @@ def test_blobs(console: Console, served: Served) -> None:
     console.button("Acquire lease").wait_for()
     must_be_somewhere(console)
     activate(console, "Delete")
-    must_be_on(console, "Type the name to confirm")
-    type_text(console, "b.txt")
-    press(console, "Enter")
+    confirm_by_name(field(console, _CONFIRM), "b.txt")
     expect(console.page.get_by_text("Nothing here yet.")).to_be_visible()
     must_be_somewhere(console)
     activate(console, "Delete")
-    must_be_on(console, "Type the name to confirm")
+    must_be_on(console, _CONFIRM)
     press(console, "Escape")
     must_be_on(console, "Delete")
     press(console, "Enter")
-    must_be_on(console, "Type the name to confirm")
-    type_text(console, name)
-    press(console, "Enter")
+    confirm_by_name(field(console, _CONFIRM), name)
     console.page.get_by_role("heading", name="Containers").wait_for()
     must_be_somewhere(console)
     assert served.client.head(f"/{name}?restype=container").status == 404
@@ -119,17 +123,16 @@ def test_queues(console: Console, served: Served) -> None:
     name = f"keys-{uuid4().hex[:8]}"
     sign_in(console, "/queues", "Queues")
     activate(console, "New queue")
-    must_be_on(console, "Queue name")
-    type_text(console, name)
+    type_into(field(console, "Queue name"), name)
     press(console, "Enter")
     must_be_on(console, "New queue")
     console.page.get_by_role("link", name=name, exact=True).wait_for()
     activate(console, name)
     console.button("Put").wait_for()
     press_until(console, "Message")
-    type_text(console, "by keys")
+    type_into(field(console, "Message"), "by keys")
     activate(console, "Put")
-    console.heading("Queues").wait_for()
+    expect(field(console, "Message")).to_have_value("")
     press_until(console, "Peek", "Shift+Tab")
     press(console, "Enter")
     message = console.page.get_by_role("listitem").filter(has_text="by keys")
@@ -145,8 +148,7 @@ def test_queues(console: Console, served: Served) -> None:
     must_be_somewhere(console)
     press_until(console, f"Delete {name}", "Shift+Tab")
     press(console, "Enter")
-    type_text(console, name)
-    press(console, "Enter")
+    confirm_by_name(field(console, _CONFIRM), name)
     console.button("New queue").wait_for()
     must_be_somewhere(console)
     assert client.get(f"/{name}?comp=metadata").status == 404
@@ -156,15 +158,14 @@ def test_queues(console: Console, served: Served) -> None:
 def test_tables(console: Console, table: TableClient) -> None:
     sign_in(console, address(table), "Tables")
     activate(console, "Add entity")
-    must_be_on(console, "PartitionKey")
-    type_text(console, "p")
+    type_into(field(console, "PartitionKey"), "p")
     press(console, "Tab")
-    type_text(console, "r")
+    type_into(field(console, "RowKey"), "r")
     activate(console, "New property")
     press_until(console, "Property name")
-    type_text(console, "State")
+    type_into(field(console, "Property name"), "State")
     press_until(console, "Value")
-    type_text(console, "old")
+    type_into(console.page.get_by_role("dialog").get_by_label("Value", exact=True), "old")
     press(console, "Enter")
     must_be_on(console, "Add entity")
     cell(console, "old").wait_for()
@@ -175,13 +176,13 @@ def test_tables(console: Console, table: TableClient) -> None:
     expect(cell(console, "old")).to_be_focused()
     assert focused(console)["isSeen"]
     press(console, "Enter")
-    type_text(console, "new")
+    type_into(editor(console), "new")
     press(console, "Enter")
     expect(cell(console, "new")).to_be_focused()
     assert table.get_entity("p", "r")["State"] == "new"
     table.update_entity(entity("p", "r", State="theirs"), UpdateMode.MERGE)
     press(console, "Enter")
-    type_text(console, "mine")
+    type_into(editor(console), "mine")
     press(console, "Enter")
     dialog = console.page.get_by_role("dialog", name="Conflict")
     dialog.wait_for()
@@ -190,12 +191,11 @@ def test_tables(console: Console, table: TableClient) -> None:
     expect(cell(console, "mine")).to_be_focused()
     assert table.get_entity("p", "r")["State"] == "mine"
     press(console, "Delete")
-    must_be_on(console, "Type the name to confirm")
+    must_be_on(console, _CONFIRM)
     press(console, "Escape")
     expect(cell(console, "mine")).to_be_focused()
     press(console, "Delete")
-    type_text(console, "r")
-    press(console, "Enter")
+    confirm_by_name(field(console, _CONFIRM), "r")
     expect(console.page.get_by_text("No entity yet.")).to_be_visible()
     must_be_somewhere(console)
 
@@ -210,13 +210,11 @@ def test_coordination(console: Console, served: Served) -> None:
         sign_in(console, f"/coordination/{container}", "Coordination")
         console.button("Break by-keys").wait_for()
         activate(console, "Break by-keys")
-        must_be_on(console, "Type the name to confirm")
+        must_be_on(console, _CONFIRM)
         press(console, "Escape")
         must_be_on(console, "Break by-keys")
         press(console, "Enter")
-        must_be_on(console, "Type the name to confirm")
-        type_text(console, "by-keys")
-        press(console, "Enter")
+        confirm_by_name(field(console, _CONFIRM), "by-keys")
         assert held.lost.wait(60)
         expect(console.button("Break by-keys")).to_have_count(0)
         must_be_somewhere(console)
@@ -229,7 +227,9 @@ def test_requests(console: Console, served: Served) -> None:
     served.client.get("/keys-alone/missing")
     sign_in(console, "/requests", "Requests")
     press_until(console, "Filter requests")
-    type_text(console, "keys-alone")
+    type_into(field(console, "Filter requests"), "keys-alone")
+    # The rows of before go when the filter is applied, a moment after the last key.
+    expect(console.page).to_have_url(re.compile("filter=keys-alone"))
     table = console.page.get_by_role("table", name="Requests", exact=True)
     expect(table.get_by_role("row").filter(has_text="/keys-alone").first).to_be_visible()
     activate(console, "Get Blob")

@@ -17,6 +17,7 @@ from strongroom.testing.ports import HOST
 from tests.conformance.client import PUT_BLOB, Client, Credential
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY, NewConsole, Served
+from tests.interop.console.keys import escape
 from tests.interop.console.table_windows import address, cell, edit, entity, field, new_table
 
 pytestmark = pytest.mark.timeout(600)
@@ -78,8 +79,7 @@ def test_blobs(console: Console, served: Served, container: str) -> None:
     must_be_text(console, name)
     tab(console, "Access and lease")
     must_be_text(console, IMAGE)
-    console.open(f"/blobs/{KEY.account}/{container}")
-    console.button("Use the development account").click()
+    console.sign_in(f"/blobs/{KEY.account}/{container}")
     console.page.get_by_role("link", name=f"{MARKUP}/", exact=True).click()
     console.page.get_by_role("link", name=f"{MARKUP}.csv", exact=True).click()
     must_be_text(console, MARKUP, SCRIPT, LINK)
@@ -92,12 +92,13 @@ def test_blobs(console: Console, served: Served, container: str) -> None:
     console.page.get_by_role("button", name="Compare").first.click()
     console.page.get_by_role("dialog").wait_for()
     must_be_text(console)
-    console.page.keyboard.press("Escape")
+    escape(console)
     tab(console, "Blocks")
     must_be_text(console)
     console.button("Delete").click()
+    console.page.get_by_role("dialog").wait_for()
     must_be_text(console, name)
-    console.page.keyboard.press("Escape")
+    escape(console)
     console.page.get_by_role("link", name=KEY.account).click()
     console.button("New container").click()
     field(console, "Container name").fill(MARKUP)
@@ -140,7 +141,7 @@ def test_queues(console: Console, served: Served) -> None:
     console.button("Update").first.click()
     console.page.get_by_role("dialog").wait_for()
     must_be_text(console, MARKUP)
-    console.page.keyboard.press("Escape")
+    escape(console)
     field(console, "Message").fill(SCRIPT)
     console.button("Put").click()
     must_be_text(console)
@@ -166,8 +167,9 @@ def test_tables(console: Console, table: TableClient) -> None:
     console.button("Keep mine").click()
     cell(console, SCRIPT).first.wait_for()
     console.button(f"Delete {IMAGE}").click()
+    console.page.get_by_role("dialog").wait_for()
     must_be_text(console, IMAGE)
-    console.page.keyboard.press("Escape")
+    escape(console)
     for filter_ in (f"Text eq '{SCRIPT}'", f"Text eq {MARKUP}"):
         field(console, "Filter").fill(filter_)
         console.button("Apply").click()

@@ -14,6 +14,7 @@ from playwright.sync_api import expect
 from strongroom.testing.server import Server
 from tests.interop.console.browsers import Console
 from tests.interop.console.pictures import contents, figures
+from tests.interop.console.table_windows import cell, edit
 
 
 class Picture(NamedTuple):
@@ -57,13 +58,9 @@ def _compare(console: Console, server: Server) -> None:
 def _conflict(console: Console, server: Server) -> None:
     contents.restore_order(server)
     _go(console, f"/tables/{contents.ACCOUNT}/{contents.TABLE}")
-    cell = console.page.get_by_role("gridcell", name="packed", exact=True)
-    cell.wait_for()
+    cell(console, "packed").wait_for()
     contents.change_order(server)
-    cell.click()
-    console.page.keyboard.press("Enter")
-    console.page.keyboard.type("cancelled")
-    console.page.keyboard.press("Enter")
+    edit(console, "packed", "cancelled")
     console.page.get_by_role("dialog", name="Conflict").wait_for()
 
 
