@@ -17,6 +17,7 @@ from strongroom.console.other_stores import OtherStorePanel
 from strongroom.console.own_places import OwnPlaces
 from strongroom.console.own_transport import OwnTransport
 from strongroom.console.record_pages import PageOf
+from strongroom.console.server_clocks import ServerClocks
 from strongroom.coordination import Client, connect
 from strongroom.servers.console.api.coordination import Coordination
 from strongroom.servers.service_listeners import contexts
@@ -37,7 +38,7 @@ class World:
         self.wall_ticks = clock.wall_ticks
         transport = OwnTransport(context, server.loop)
         waits = HeldWaits(app.services.waiting, context, server.loop.time, clock.wall_ticks)
-        places = OwnPlaces(transport, is_durable=False)
+        places = OwnPlaces(transport, False, ServerClocks(clock.wall_ticks))
         self.view = CoordinationView(places, waits, app.accounts, stores)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -12,13 +12,13 @@ from typing import Final
 
 from strongroom.app import App
 from strongroom.auth.request import Service
-from strongroom.clock import SystemClock
 from strongroom.console.coordination_view import CoordinationView
 from strongroom.console.endpoints import CoordinationPart
 from strongroom.console.held_waits import HeldWaits
 from strongroom.console.other_stores import OtherStorePanel
 from strongroom.console.own_places import OwnPlaces
 from strongroom.console.own_transport import OwnTransport
+from strongroom.console.server_clocks import ServerClocks
 from strongroom.console.store_sources import StoreSource
 from strongroom.servers.service_listeners import contexts
 
@@ -37,12 +37,14 @@ class OpenView:
     """
 
     def __init__(self, app: App, sources: Sequence[StoreSource], may_act: bool) -> None:
-        loop, clock = asyncio.get_running_loop(), SystemClock()
+        # Wall time, as in the tail of requests. A test clock moves store time only: that of leases.
+        loop, clock = asyncio.get_running_loop(), app.services.clock
         panels = tuple(OtherStorePanel(one, may_act) for one in sources)
         context = contexts(app.services, app.accounts, clock)[Service.BLOB]
         waiting = app.services.waiting
         waits = HeldWaits(waiting, context, loop.time, clock.wall_ticks)
-        places = OwnPlaces(OwnTransport(context, loop), app.settings.data is not None)
+        transport, is_durable = OwnTransport(context, loop), app.settings.data is not None
+        places = OwnPlaces(transport, is_durable, ServerClocks(clock.wall_ticks))
         self._view = CoordinationView(places, waits, app.accounts, panels)
         self.part = CoordinationPart(self._view, clock.wall_ticks, lambda: waiting.is_stopping)
         self._looking = asyncio.create_task(self._look_for_ever())

@@ -18,7 +18,7 @@ from strongroom.auth.accounts import Account
 from strongroom.console.known_records import KnownRecords
 from strongroom.console.record_pages import KINDS, PageOf, Waits, read_page
 from strongroom.coordination import Client
-from strongroom.coordination.clock import Clocks, SystemClocks
+from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreUnavailable
 from strongroom.coordination.stores.azure.account import AzureAccount, AzureAddress
 from strongroom.coordination.stores.azure.http import AzureHttp
@@ -42,12 +42,12 @@ class RecordPlace:
 
     Arguments:
         store: the container as the toolkit sees it, in lease mode, which honours both modes.
-        clock: tells which of two reads began first.
+        clock: has the times that acts write; it also tells which of two reads began first.
     """
 
     def __init__(self, store: AzureLeaseStore, clock: Clocks) -> None:
         self._store, self._clock = store, clock
-        self._reader = Client(KnownRecords(store), label=_READER)
+        self._reader = Client(KnownRecords(store), label=_READER, clock=clock)
         self._lock = threading.Lock()
         self._last: tuple[PageOf, Waits, float, PlaceRecords] | None = None
 
@@ -69,7 +69,7 @@ class RecordPlace:
 
     def actor(self, label: str) -> Client:
         """Return a client that acts; `label` is what the records will say about who did it."""
-        return Client(self._store, label=label)
+        return Client(self._store, label=label, clock=self._clock)
 
     def has_records(self) -> bool:
         """Return whether anything of the toolkit's is here."""
@@ -90,11 +90,11 @@ class OwnPlaces:
     Arguments:
         transport: carries requests to this server.
         is_durable: whether an acknowledged write outlives the server's process.
+        clock: by whose wall time the server judges signatures.
     """
 
-    def __init__(self, transport: Transport, is_durable: bool) -> None:
-        self._transport, self._is_durable = transport, is_durable
-        self._clock = SystemClocks()
+    def __init__(self, transport: Transport, is_durable: bool, clock: Clocks) -> None:
+        self._transport, self._is_durable, self._clock = transport, is_durable, clock
         self._lock = threading.Lock()
         self._places: OrderedDict[tuple[str, bytes, str], RecordPlace] = OrderedDict()
         self._containers: dict[str, _Containers] = {}
