@@ -1,7 +1,8 @@
 """The further stores that the settings name.
 
-Lives here: the reading of NAME=URL. Must not live here: the stores (other_stores.py). Nothing of
-the toolkit is imported here: a server reads its settings before it loads the toolkit.
+Lives here: the reading of NAME=URL, and the refusal of what can never work. Must not live here: the
+stores (other_stores.py). The toolkit is loaded only where a store is named: a server that starts
+needs it for nothing else. No request is sent, so a store need not run yet.
 """
 
 from __future__ import annotations
@@ -15,6 +16,10 @@ from strongroom.config import ConfigError
 
 _STORE: Final = re.compile(r"([A-Za-z0-9_-]{1,40})=([a-z][a-z0-9+]*://\S*)")
 
+_CREDENTIALS: Final = re.compile(r"//[^/\s]*@")
+_HOST: Final = re.compile(r"(\[[^]]*\]|[^:]*):?")
+_PORT_MAX: Final = 65_535
+
 
 @dataclass(frozen=True, slots=True)
 class StoreSource:
@@ -27,17 +32,57 @@ class StoreSource:
 def store_sources(texts: Sequence[str]) -> tuple[StoreSource, ...]:
     """Return the stores that texts NAME=URL name. Raises: ConfigError."""
     sources = tuple(map(store_source, texts))
-    if len({one.name for one in sources}) < len(sources):
-        raise ConfigError("--coordination-store: two stores have the same name")
+    names = [one.name for one in sources]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"--coordination-store: two stores have the same name, {name!r}")
     return sources
 
 
 def store_source(text: str) -> StoreSource:
-    """Return the store that a text NAME=URL names. Raises: ConfigError, without the URL."""
+    """Return the store that a text NAME=URL names.
+
+    Raises: ConfigError, without what is secret in the URL: the text is none, or the URL names
+        nothing that the toolkit could open.
+    """
     found = _STORE.fullmatch(text)
     if found is None:
         raise ConfigError(
             "--coordination-store needs NAME=URL, like jobs=redis://10.0.0.5:6379/0; a name has"
             " letters, digits, hyphens and underscores"
         )
-    return StoreSource(found[1], found[2])
+    source = StoreSource(found[1], found[2])
+    problem = _problem(source.url)
+    if problem is not None:
+        raise ConfigError(
+            f"--coordination-store {source.name}=URL can never be opened: {problem}"
+            " (docs/coordination/stores.md has the form of each URL)"
+        )
+    return source
+
+
+def _problem(url: str) -> str | None:
+    """Return why a URL can never be opened; None if perhaps it can."""
+    from strongroom.coordination.connect import open_store
+    from strongroom.coordination.errors import CoordinationError
+
+    try:
+        open_store(url).close()
+        ports = _ports(url)
+    except CoordinationError as error:
+        return _CREDENTIALS.sub("//", str(error).replace("\n", " "))
+    except (ValueError, OSError):  # its text may quote the URL
+        return "the URL cannot be read"
+    if all(1 <= port <= _PORT_MAX for port in ports):
+        return None
+    return f"a port is a number from 1 to {_PORT_MAX}"
+
+
+def _ports(url: str) -> list[int]:
+    """Return the ports of all hosts of a URL. Raises ValueError for one that is no number."""
+    from strongroom.coordination.options.url_options import query_of, split_hosts
+
+    hosts = split_hosts(url)[0].rpartition("@")[2].split(",")
+    texts = [_HOST.sub("", host, count=1) for host in hosts]
+    given = query_of(url).get("port", "")
+    return [int(text) for text in (*texts, *given.split(",")) if text]

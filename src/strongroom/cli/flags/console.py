@@ -44,9 +44,19 @@ def console_settings(values: Values) -> ConsoleSettings | None:
         idle_minutes=values.known("console-idle", int),
         operator=values.one("console-operator", str),
         oidc_client=values.one("console-oidc-client", str),
-        coordination_stores=values.texts("coordination-store"),
+        coordination_stores=_stores(values),
         coordination_acts=values.known("coordination-acts", bool),
     )
+
+
+def _stores(values: Values) -> tuple[str, ...]:
+    """Return the further stores. Raises: ConfigError: one of them can never be opened."""
+    texts = values.texts("coordination-store")
+    if texts:
+        from strongroom.console.store_sources import store_sources  # few name a store
+
+        store_sources(texts)
+    return texts
 
 
 def _is_by_default(values: Values) -> bool:
