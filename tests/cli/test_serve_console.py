@@ -93,11 +93,39 @@ def test_its_settings_are_those_of_the_flags() -> None:
         "https://a b",
         "https://user@a",
         "https://a;script-src *",
+        "https://a:99999",
+        "https://a:0",
+        "https://a:b",
+        "https://.",
+        "https://b\u00fccher.example",
+        "https://a\tb",
+        "https://[::1",
     ],
 )
 def test_what_is_no_origin_is_refused(url: str) -> None:
     with pytest.raises(ConfigError, match="must be an origin"):
         found(f"--console-url={url}")
+
+
+@pytest.mark.parametrize("url", ["https://[2001:db8::1]", "http://[::1]:8080"])
+def test_an_origin_whose_scripts_a_browser_cannot_be_told_is_refused(url: str) -> None:
+    with pytest.raises(ConfigError, match="bare IPv6 address") as refused:
+        found(f"--console-url={url}")
+    assert "use a host name" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("url", "origin"),
+    [
+        ("https://a:443", "https://a"),
+        ("http://A:80/", "http://a"),
+        ("http://a:443", "http://a:443"),
+        ("HTTPS://a:8443", "https://a:8443"),
+    ],
+)
+def test_an_origin_is_the_one_that_browsers_send(url: str, origin: str) -> None:
+    console = found(f"--console-url={url}")
+    assert console is not None and console.url == origin
 
 
 def test_flags_of_no_console_are_refused() -> None:

@@ -7,7 +7,6 @@ flags (table.py), the console itself (servers/console/).
 from __future__ import annotations
 
 from typing import Final
-from urllib.parse import urlsplit
 
 from strongroom.cli.flags.given import Values
 from strongroom.config import (
@@ -16,7 +15,7 @@ from strongroom.config import (
     ConsoleSettings,
     is_loopback,
 )
-from strongroom.servers.console.origin import host_name
+from strongroom.servers.console.origin import host_name, normal_origin
 
 _PORTS: Final = ("blob-port", "queue-port", "table-port", "file-port", "one-port", "smb-port")
 _OF_CONSOLE: Final = (
@@ -25,6 +24,7 @@ _OF_CONSOLE: Final = (
     "console-oidc-client",
     "coordination-store",
 )
+_PORT_MAX: Final = 65_535
 
 
 def console_settings(values: Values) -> ConsoleSettings | None:
@@ -89,10 +89,21 @@ def _origin(text: str | None) -> str | None:
     """Return the origin of a URL, as browsers write it. Raises: ConfigError."""
     if text is None:
         return None
-    parts = urlsplit(text)
-    is_origin = parts.path in ("", "/") and not (parts.query or parts.fragment)
-    if parts.scheme not in ("http", "https") or host_name(parts.netloc) is None or not is_origin:
+    example = "like https://console.example.net"
+    scheme, _, rest = text.partition("://")
+    scheme, authority = scheme.lower(), rest.removesuffix("/").lower()
+    name = host_name(authority)
+    if scheme not in ("http", "https") or not name or not _has_port(authority):
+        raise ConfigError(f"--console-url {text!r} must be an origin, {example}")
+    if ":" in name:
         raise ConfigError(
-            f"--console-url {text!r} must be an origin, like https://console.example.net"
+            f"--console-url {text!r} is a bare IPv6 address, of which a browser cannot be told "
+            f"which scripts may run: use a host name, {example}"
         )
-    return f"{parts.scheme}://{parts.netloc.lower()}"
+    return normal_origin(f"{scheme}://{authority}")
+
+
+def _has_port(authority: str) -> bool:
+    """Whether the port is one, or is left out. `host_name` has seen that it is a number."""
+    port = authority.rpartition("]")[2].partition(":")[2]
+    return not port or 1 <= int(port) <= _PORT_MAX

@@ -97,7 +97,8 @@ class ConsoleOrigin(msgspec.Struct, frozen=True):
 
     Attributes:
         is_own: whether a host name, in lower case and no address, is one of this server.
-        url: the one origin behind a proxy, `https://console.example.net`; None = the request's own.
+        url: the one origin behind a proxy as browsers write it, `https://console.example.net`; None
+            = the request's own.
     """
 
     is_own: Callable[[str], bool]
@@ -129,12 +130,12 @@ class ConsoleOrigin(msgspec.Struct, frozen=True):
         return name == "localhost" or is_address(name) or self.is_own(name)
 
     def _wanted(self, asked: FetchFacts) -> str:
-        return self.url or _normal(f"{asked.scheme}://{asked.host.lower()}")
+        return self.url or normal_origin(f"{asked.scheme}://{asked.host.lower()}")
 
     def is_foreign(self, asked: FetchFacts) -> bool:
         """Whether an Origin was sent that is not the console's own."""
         given = asked.get("origin")
-        return given is not None and _normal(given) != self._wanted(asked)
+        return given is not None and normal_origin(given) != self._wanted(asked)
 
 
 def area_of(path: str) -> Area:
@@ -170,7 +171,8 @@ def is_address(name: str) -> bool:
     return True
 
 
-def _normal(origin: str) -> str:
+def normal_origin(origin: str) -> str:
+    """Return an origin as browsers write it: without the usual port of its scheme."""
     scheme, _, authority = origin.partition("://")
     return f"{scheme}://{authority.removesuffix(_USUAL_PORTS.get(scheme, ':'))}"
 
