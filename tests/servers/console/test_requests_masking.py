@@ -57,7 +57,13 @@ def test_of_an_authorization_its_scheme_and_account_are_shown() -> None:
     assert NOTHING.header("Authorization", f"Basic a:{SECRET}") == "***"
 
 
-@pytest.mark.parametrize("name", ["sig", "SIG", "s%69g", "%73%69%67", "s%2569g", "%5349g", "sig[]"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("sig", "SIG", "s%69g", "%73%69%67", "s%2569g", "%5349g", "sig[]"),
+        *("sig%20", "s%69g+", "sig%00", "sig%0d%0A", "sig%2509", "sig "),
+    ],
+)
 @pytest.mark.parametrize(
     "before", ["/a/c/b?", "/a?sv=1&", "http://h/a%3Fsv=1%26", "{'u': '?", "\\u0026"]
 )

@@ -38,6 +38,7 @@ _SECRET_CHARS_MIN: Final = 6
 # A text may end within a secret, so its beginning is looked for.
 _PREFIX_CHARS: Final = 12
 _DECODED_TIMES: Final = 4
+_BLANKS: Final = r"(?:[\s+\0]|%(?:25)*(?:00|09|0a|0d|20)){0,8}"
 _ENDS_VALUE: Final = r"[^&\s\"'<>]*"
 _REST: Final = re.compile(r"[^\s\"'<>&;,]*")
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9]{0,31}) +(?:([a-z0-9.-]{1,63}):)?(.*)", re.DOTALL)
@@ -50,12 +51,12 @@ def _letter(char: str) -> str:
 
 def _parameter(names: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern of a parameter: its name, then its value. The name has a letter or an escape
-    in each place. A list may have square brackets."""
+    in each place. A list may have square brackets, and a mistyped name blanks at its end."""
     either = "|".join("".join(map(_letter, name)) for name in names)
     opening, closing, equals = (
         f"(?:{one}|%(?:25)*{ord(one[-1]):02x})" for one in (r"\[", r"\]", "=")
     )
-    named = f"((?:{either})(?:{opening}{closing})?(?:{equals}))"
+    named = f"((?:{either})(?:{opening}{closing})?{_BLANKS}(?:{equals}))"
     return re.compile(f"{named}({_ENDS_VALUE})", re.IGNORECASE)
 
 
