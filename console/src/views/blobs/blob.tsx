@@ -144,7 +144,7 @@ function Parts({ place, properties, round, changed }: PartProps & { readonly rou
           <Preview place={place} properties={properties} />
         </div>
       )}
-      {tab === "metadata" && <MetadataAndTags key={properties.etag} place={place} properties={properties} changed={changed} />}
+      {tab === "metadata" && <MetadataAndTags place={place} properties={properties} changed={changed} />}
       {tab === "versions" && <Versions place={place} current={properties} round={round} changed={changed} />}
       {tab === "blocks" && <Blocks place={place} isPages={isPages} etag={properties.etag} />}
     </Tabs>

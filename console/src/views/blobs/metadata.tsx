@@ -3,7 +3,7 @@
 import type { JSX } from "preact";
 
 import { Problem } from "../../components/messages";
-import { PairsForm } from "../../components/pairs_form";
+import { mustBeAsSeen, PairsForm, type SeenPairs } from "../../components/pairs_form";
 import { Panel } from "../../components/parts";
 import { type BlobProperties, blobTags, setBlobMetadata, setBlobTags } from "../../protocol/blob/blobs";
 import { heldId } from "../../protocol/across/leases";
@@ -24,17 +24,16 @@ export interface MetadataProps {
 
 export function MetadataAndTags({ place, properties, changed }: MetadataProps): JSX.Element {
   const isFixed = place.snapshot !== undefined || place.version !== undefined;
-  const saveMetadata = async (pairs: Pairs): Promise<void> => {
-    await setBlobMetadata(place, pairs, properties.etag, heldId(place));
+  const saveMetadata = async (pairs: Pairs, seen: SeenPairs): Promise<void> => {
+    await setBlobMetadata(place, pairs, seen.etag, heldId(place)).finally(changed);
     say(words.metadataSaved);
-    changed();
   };
   const right = lacking("tags");
   return (
     <div class="columns">
       <Panel title={words.metadata}>
         <p class="hint">{words.metadataHint}</p>
-        <PairsForm label={words.metadata} pairs={properties.metadata} right={lacking("write")} isFixed={isFixed} save={saveMetadata} />
+        <PairsForm label={words.metadata} pairs={properties.metadata} etag={properties.etag} right={lacking("write")} isFixed={isFixed} save={saveMetadata} />
       </Panel>
       <Panel title={words.tagsHeading}>
         <p class="hint">{words.tagsHint}</p>
@@ -46,11 +45,16 @@ export function MetadataAndTags({ place, properties, changed }: MetadataProps): 
 
 function Tags({ place, isFixed, changed }: { readonly place: BlobPlace; readonly isFixed: boolean; readonly changed: () => void }): JSX.Element {
   const tags = useLoaded(place.blob, (signal) => blobTags(place, signal));
-  const save = async (pairs: Pairs): Promise<void> => {
-    await setBlobTags(place, pairs, heldId(place));
+  const save = async (pairs: Pairs, seen: SeenPairs): Promise<void> => {
+    try {
+      // Tags have no ETag.
+      mustBeAsSeen(seen, await blobTags(place));
+      await setBlobTags(place, pairs, heldId(place));
+    } finally {
+      tags.reload();
+      changed();
+    }
     say(words.tagsSaved);
-    tags.reload();
-    changed();
   };
   return (
     <>

@@ -4,11 +4,12 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 
 import { Checkbox, Field } from "../../components/controls";
-import { PairsForm } from "../../components/pairs_form";
+import { mustBeAsSeen, PairsForm, type SeenPairs } from "../../components/pairs_form";
 import { Panel } from "../../components/parts";
 import { heldId } from "../../protocol/across/leases";
 import type { Pairs } from "../../protocol/shared/headers";
-import { type ContentHeaders, type NodeProperties, type SmbProperties, setContentHeaders, setNodeMetadata, setSmbProperties } from "../../protocol/files/nodes";
+import { directoryProperties } from "../../protocol/files/directories";
+import { type ContentHeaders, fileProperties, type NodeProperties, type SmbProperties, setContentHeaders, setNodeMetadata, setSmbProperties } from "../../protocol/files/nodes";
 import type { PathPlace } from "../../protocol/files/place";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
@@ -103,10 +104,15 @@ export function ContentForm(props: NodeFormProps): JSX.Element {
 
 export function MetadataPanel(props: NodeFormProps): JSX.Element {
   const { place, isDirectory, properties, changed } = props;
-  const save = async (pairs: Pairs): Promise<void> => {
-    await setNodeMetadata(place, isDirectory, pairs, leaseOf(props));
+  const save = async (pairs: Pairs, seen: SeenPairs): Promise<void> => {
+    try {
+      // The File service does not look at If-Match.
+      mustBeAsSeen(seen, (await (isDirectory ? directoryProperties : fileProperties)(place)).metadata);
+      await setNodeMetadata(place, isDirectory, pairs, leaseOf(props));
+    } finally {
+      changed();
+    }
     say(texts.blobs.metadataSaved);
-    changed();
   };
   return (
     <Panel title={texts.blobs.metadata}>

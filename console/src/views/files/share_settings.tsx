@@ -7,7 +7,7 @@ import { useEffect } from "preact/hooks";
 import { Field } from "../../components/controls";
 import { LeaseButtons, LeaseState } from "../../components/lease";
 import { Problem } from "../../components/messages";
-import { PairsForm } from "../../components/pairs_form";
+import { mustBeAsSeen, PairsForm, type SeenPairs } from "../../components/pairs_form";
 import { Facts, Panel, Time } from "../../components/parts";
 import { Lacks } from "../../components/rights";
 import { heldId } from "../../protocol/across/leases";
@@ -40,10 +40,15 @@ function Settings({ place }: { readonly place: SharePlace }): JSX.Element {
   useEffect(() => repeat(read, LIVE_MS, (problem) => { error.value = problem; }), []);
   const changed = (): void => { read().catch(complain); };
   const shown = properties.value;
-  const saveMetadata = async (pairs: ShareProperties["metadata"]): Promise<void> => {
-    await setShareMetadata(place, pairs, heldId(place));
+  const saveMetadata = async (pairs: ShareProperties["metadata"], seen: SeenPairs): Promise<void> => {
+    try {
+      // The File service does not look at If-Match.
+      mustBeAsSeen(seen, (await shareProperties(place)).metadata);
+      await setShareMetadata(place, pairs, heldId(place));
+    } finally {
+      changed();
+    }
     say(texts.blobs.metadataSaved);
-    changed();
   };
   return (
     <div class="columns">
