@@ -15,12 +15,13 @@ export function Alert({ error }: { readonly error: unknown }): JSX.Element {
 }
 
 /** What one should know, said without haste, with what can be done about it; nothing for "". */
-export function Notice({ text, children }: { readonly text: string; readonly children?: ComponentChildren }): JSX.Element {
+export function Notice({ text, children }: { readonly text: string; readonly children: ComponentChildren }): JSX.Element {
+  // Beside each other: what is left when the acts are gone is not where the focus should go.
   return (
-    <div class={text ? "notice notice-acts" : "unseen"}>
-      <span role="status">{text}</span>
-      {text && children}
-    </div>
+    <>
+      <div role="status" class={text ? "notice with-more" : "unseen"}>{text}</div>
+      {text && <div class="notice more">{children}</div>}
+    </>
   );
 }
 
