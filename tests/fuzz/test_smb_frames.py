@@ -23,8 +23,8 @@ from strongroom.servers.smb.commands.table import FILE_COMMANDS
 from strongroom.servers.smb.security.encryption import SessionCipher
 from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.servers.smb.transport.listener import SmbListener
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
+from strongroom.services.file.held.opens import Opens
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from strongroom.wire.smb.header import ALL_ONES, FileId, Header, read_header, write_header
@@ -85,11 +85,11 @@ async def _check_gone(server: SmbListener) -> None:
     services = server.shared.services
     held = services.held.of(Opens)
     for _ in range(10_000):
-        if not held.handles and not held._tables:
+        if not held.handles and not held._nodes:
             break
         services.store.advance(60)
         await asyncio.sleep(0)
-    assert not held.handles and not held._tables and not held.reserved and not held._leases
+    assert not held.handles and not held._nodes and not held.leases
 
 
 class InTheClear:

@@ -12,7 +12,6 @@ from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import BreakNotice, Caching, CachingKind
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import (
     breaking,
     closing,
@@ -33,6 +32,7 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     ShareAccess,
 )
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 
@@ -204,6 +204,6 @@ def nothing_is_left(on: Services) -> bool:
     """Return whether no handle, no entry and no timer is left, after all was closed."""
     held = on.held.of(Opens)
     durable = held.durable
-    waiting = durable._waiting or durable._per_account or durable._closing or durable._creates
-    tables = held._tables or held._timers or held._leases or held.writes._writes
+    waiting = durable._waiting or durable._per_account or durable._creates
+    tables = held._nodes or held.leases or held.writes._writes
     return not (held.handles or tables or waiting)

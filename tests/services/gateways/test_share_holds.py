@@ -18,12 +18,12 @@ from strongroom.semantics.file import durability
 from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.copies.sources import CopySources, LocalSource
 from strongroom.services.core.runner import Services
-from strongroom.services.file import admission
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.copies.copying import CopyFile
 from strongroom.services.file.handles import locking
 from strongroom.services.file.handles.listing import ListHandles
 from strongroom.services.file.handles.model import RequestedDurability, RequestedLock
+from strongroom.services.file.held import background
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import ShareHolds
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.paths import OnPath
@@ -331,7 +331,7 @@ def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
     """The waits are of a durable handle for its client, and of a notice for its answer."""
 
     async def test() -> None:
-        monkeypatch.setattr(admission, "_LATE_S", 0)
+        monkeypatch.setattr(background, "_LATE_S", 0)
         holder = (await with_file())[0]
         ann, bob = await smb.mounted(holder, "ann"), await smb.mounted(holder, "bob", answers=False)
         lost = await ann.handle("f", durable=RequestedDurability(), lease="a", wanted="RH")
@@ -350,7 +350,7 @@ def test_what_a_late_gateway_waits_for_ends_when_it_serves_again(
         holder.store.advance(durability.V2_TIMEOUT_MAX_MS / 1000)
         await asyncio.wait_for(opening, 60)
         await settle()
-        await holder.held.of(Opens).wait_for_tasks()
+        await holder.held.of(Opens).tasks.wait()
         assert lost.is_closed
 
     run(test)

@@ -17,7 +17,6 @@ from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, locking, renaming
 from strongroom.services.file.handles.listing import CloseHandles, ListHandles
 from strongroom.services.file.handles.model import (
@@ -29,6 +28,7 @@ from strongroom.services.file.handles.model import (
     RequestedRename,
 )
 from strongroom.services.file.held import durable_handles
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -183,7 +183,7 @@ def test_time_runs_out(more: dict[str, Any], limit_s: int) -> None:
         assert not handle.is_closed
         on.store.advance(2)
         await asyncio.wait_for(handle.ending, 60)
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert do.nothing_is_left(on)
         assert await file_calls.names(on) == []
         assert await do.status(back(on, handle)) == NOT_FOUND
@@ -285,7 +285,7 @@ def test_no_operation_of_rest_waits_for_a_client_that_is_gone(
         async with asyncio.timeout(60):
             answer = await do.status_over_rest(SENDS[operation](on))
         assert answer == (409 if stays and operation == "Get" else 0)
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert handle.is_closed is not stays
 
     given.run(scenario)
@@ -390,7 +390,7 @@ def test_a_deleted_share_closes_its_handles_without_a_client() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
         await file_calls.run(on, "share_delete", "")
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert handle.is_closed and do.nothing_is_left(on)
 
     given.run(scenario)

@@ -12,9 +12,9 @@ from strongroom.errors.core import RESOURCE_NOT_FOUND, StorageError
 from strongroom.semantics.file.accesses import Use
 from strongroom.semantics.file.oplocks import CachingKind
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable
 from strongroom.services.file.handles.model import Handle, RequestedDurability, RequestedReconnect
+from strongroom.services.file.held.opens import Opens
 from strongroom.testing.history import History, check
 from tests.effort import scaled
 from tests.services import container_calls as given
@@ -130,7 +130,7 @@ async def history(seed: int) -> int:
     await asyncio.gather(recorded.rest(0, 4), *smb)
     verdict = check(recorded.record, Register())
     assert verdict.linearizable, verdict
-    await on.held.of(Opens).wait_for_tasks()
+    await on.held.of(Opens).tasks.wait()
     assert do.nothing_is_left(on)
     return recorded.returns
 

@@ -13,12 +13,12 @@ from strongroom.errors.core import ErrorCode, StorageError
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.durability import DisconnectReason
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import durable, information, locking
 from strongroom.services.file.handles import opening as opening_calls
 from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.listing import CloseHandles
 from strongroom.services.file.handles.model import Handle, NodeInfo, RequestedLock
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -82,7 +82,7 @@ def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
         monkeypatch.setattr(information, "attributes", attributes)
         with ExitStack() as stack:
             assert await do.status(back(on, handle)) == NOT_FOUND
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert do.nothing_is_left(on)
 
     given.run(scenario)
@@ -188,6 +188,6 @@ def test_nothing_is_kept_of_a_handle_that_was_closed_while_it_was_opened(
         found = await opened(ann, guid=GUID, disposition=over, allocation_bytes=1 << 20)
         await asyncio.gather(*ends)
         assert found.handle.is_closed
-        assert do.nothing_is_left(on) and not on.held.of(Opens).reserved
+        assert do.nothing_is_left(on)
 
     given.run(scenario)

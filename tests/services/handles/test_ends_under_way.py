@@ -11,9 +11,9 @@ from strongroom.engines.base import Record, Ref, Unavailable
 from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
 from strongroom.services.file.handles.model import RequestedDurability
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -105,7 +105,7 @@ def test_a_close_that_is_cut_off_closes(fails: bool, monkeypatch: pytest.MonkeyP
             else:
                 end.cancel()
                 await asyncio.gather(end, return_exceptions=True)
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert do.nothing_is_left(on)
 
     given.run(scenario)

@@ -8,11 +8,11 @@ from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import locking, opening
 from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.services.file.held import changes
 from strongroom.services.file.held.changes import Watches, added
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

@@ -8,8 +8,8 @@ from strongroom.errors import file as file_errors
 from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
+from strongroom.services.file.held.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -84,7 +84,7 @@ def test_the_end_of_a_download_deletes_what_was_pending() -> None:
         await ann.close(one)
         assert await given.refused(file_calls.look(on, "f")) == (409, "SMBDeletePending")
         assert await file_calls.drain(download) == b"text"
-        await on.held.of(Opens).wait_for_tasks()
+        await on.held.of(Opens).tasks.wait()
         assert await given.refused(file_calls.look(on, "f")) == (404, "ResourceNotFound")
 
     given.run(scenario)

@@ -20,9 +20,9 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import Handle, RequestedRename
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.sweeper import Sweeper
 from strongroom.testing.history import UNKNOWN, CompletedCall, History, check
 from tests.effort import scaled
@@ -348,7 +348,7 @@ def test_a_failure_at_any_step_leaves_no_open_behind(name: str) -> None:
             except EngineError:
                 failed = True
             await ann.leave()
-            await on.held.of(Opens).wait_for_tasks()
+            await on.held.of(Opens).tasks.wait()
             is_over = not failing.done()
             assert do.nothing_is_left(on), at
             bob = await mounted(on, "bob")

@@ -15,9 +15,9 @@ from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.attributes import FREEZE, THAW, Attribute, filetime
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information, opening, transfers
 from strongroom.services.file.handles.model import CreateAction, RequestedAttributes
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.shares.shares import CreateShare, SetShareProperties
 from tests.services import container_calls as given
 from tests.services import file_calls

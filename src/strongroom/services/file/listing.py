@@ -17,7 +17,7 @@ from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes
-from strongroom.services.file.admission import Opens
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.nodes import NodeView
 from strongroom.services.file.past_states import check_snapshot_exists, names_at, past_attributes
 from strongroom.services.file.paths import OnPath

@@ -30,7 +30,6 @@ from strongroom.servers.smb.commands.targets import (
 from strongroom.servers.smb.refusals import SmbError
 from strongroom.servers.smb.state.declarations import SmbAnswer, SmbElement
 from strongroom.servers.smb.state.sessions import SmbOpen
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing, durable, opening
 from strongroom.services.file.handles.model import (
     NO_CACHING_REQUESTED,
@@ -41,6 +40,7 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     RequestedReconnect,
 )
+from strongroom.services.file.held.opens import Opens
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import REPLAY_OPERATION, FileId
 from strongroom.wire.smb.information.file_information import network_open

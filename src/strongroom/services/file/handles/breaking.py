@@ -24,8 +24,8 @@ from strongroom.semantics.file.oplocks import (
     OplockLevel,
 )
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import Handle
+from strongroom.services.file.held.opens import Opens
 
 _ROWS: Final[dict[int, ErrorCode]] = {
     row.ntstatus: row
@@ -74,7 +74,7 @@ def acknowledge_lease(
         keep).
     """
     held, key = services.held.of(Opens), (client_guid, lease_key)
-    file = held.leased_file(key)
+    file = held.leases.get(key)
     holder = None if file is None else opens.holder_of(held.table(file), key)
     if file is None or holder is None:
         raise StorageError(file_errors.LEASE_UNKNOWN)
@@ -99,11 +99,10 @@ def _apply_answer(
     answered: CachingHolder,
     notice: BreakNotice | None,
 ) -> None:
-    held.stop_break_timer(file, answered.key)
     if notice is not None:
         # The notice follows the answer to this acknowledgment, and precedes the waiters' work.
         asyncio.get_running_loop().call_soon(_send_notice, services, held, file, notice)
-    held.put(file, opens.with_holder(held.table(file), answered))
+    held.answered(file, answered)
 
 
 def _send_notice(services: Services, held: Opens, file: Partition, notice: BreakNotice) -> None:

@@ -18,10 +18,10 @@ from strongroom.semantics.file import opens
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import information
 from strongroom.services.file.handles.model import Handle, NodeInfo
 from strongroom.services.file.held.changes import Watches
+from strongroom.services.file.held.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 
@@ -69,7 +69,7 @@ def begin(services: Services, handle: Handle) -> asyncio.Task[None]:
     Returns: a task that is done when the handle is closed.
     """
     _forbid_operations(services, handle)
-    return services.held.of(Opens).spawn(_end(services, handle))
+    return services.held.of(Opens).tasks.spawn(_end(services, handle))
 
 
 def _begun(services: Services, handle: Handle) -> asyncio.Task[None] | None:
@@ -78,7 +78,7 @@ def _begun(services: Services, handle: Handle) -> asyncio.Task[None] | None:
     _forbid_operations(services, handle)
     held = services.held.of(Opens)
     if handle.under_way or _depends_on_names(held, handle):
-        return held.spawn(_end(services, handle))
+        return held.tasks.spawn(_end(services, handle))
     return _leave(services, handle, is_empty=True)
 
 

@@ -28,7 +28,6 @@ from strongroom.semantics.file.durability import (
 )
 from strongroom.semantics.file.oplocks import Caching, CachingHolder
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens, wait_store_time
 from strongroom.services.file.handles import closing, information
 from strongroom.services.file.handles.model import (
     CreateAction,
@@ -40,8 +39,10 @@ from strongroom.services.file.handles.model import (
     RequestedReconnect,
     ShareAccess,
 )
+from strongroom.services.file.held.background import wait_store_time
 from strongroom.services.file.held.durable_handles import CreateKey
 from strongroom.services.file.held.open_handle import DurableState
+from strongroom.services.file.held.opens import Opens
 
 _MS_PER_S: Final = 1000
 # The share was deleted, or the handle is already closed.
@@ -101,15 +102,16 @@ def begin_wait(services: Services, handle: Handle, reason: DisconnectReason) -> 
     # The handle's waiting requests end with an error, since no client is left to be answered.
     handle.ending.set_result(None)
     handle.ending = asyncio.get_running_loop().create_future()
-    timer = asyncio.ensure_future(_expire(services, handle, state.timeout_ms / _MS_PER_S))
-    held.durable.wait(handle, timer, partial(closing.begin, services, handle))
+    timer = asyncio.ensure_future(_expire(services, held, handle, state.timeout_ms / _MS_PER_S))
+    close = partial(closing.begin, services, handle)
+    held.durable.wait(handle, held.node(handle.partition), timer, close)
     held.put(handle.partition, opens.with_connection(table, handle.id, is_connected=False))
     return True
 
 
-async def _expire(services: Services, handle: Handle, timeout_s: float) -> None:
+async def _expire(services: Services, held: Opens, handle: Handle, timeout_s: float) -> None:
     if await wait_store_time(services, timeout_s):
-        services.held.of(Opens).durable.close_disconnected(handle)
+        held.durable.close_disconnected(handle)
 
 
 async def reconnect(
@@ -124,7 +126,7 @@ async def reconnect(
         is another user's), INVALID_PARAMETER (its lease is of another file).
     """
     held = services.held.of(Opens)
-    handle = _claimed(services, access, wanted, owner)
+    handle = _claimed(held, access, wanted, owner)
     if handle.under_way:
         await handle.idle.wait()
     now = await services.store.now()
@@ -136,7 +138,7 @@ async def reconnect(
         raise StorageError(errors.RESOURCE_NOT_FOUND) from None
     # While this waited, the handle may have been closed or given back, so it is checked again.
     # Nothing is awaited from here on.
-    handle = _claimed(services, access, wanted, owner)
+    handle = _claimed(held, access, wanted, owner)
     held.durable.end_wait(handle)
     held.durable.forget_create(handle)
     handle.owner, handle.peer, handle.session_id = owner, owner.peer, owner.session_id
@@ -151,10 +153,10 @@ async def reconnect(
 
 
 def _claimed(
-    services: Services, access: ShareAccess, wanted: RequestedReconnect, owner: HandleOwner
+    held: Opens, access: ShareAccess, wanted: RequestedReconnect, owner: HandleOwner
 ) -> Handle:
     """Return the handle if the client may have it back. Raises: as `reconnect`."""
-    handle = services.held.of(Opens).handles.get(wanted.handle)
+    handle = held.handles.get(wanted.handle)
     if handle is not None and handle.is_closed:
         handle = None
     claim = ReconnectClaim(
@@ -166,20 +168,19 @@ def _claimed(
         lease_kind=wanted.lease_kind,
         path=wanted.path,
     )
-    found = None if handle is None else _facts(services, handle)
+    found = None if handle is None else _facts(held, handle)
     refused = durability.reconnect_refusal(found, claim)
     if refused is not None or handle is None:
         raise StorageError(refused or errors.RESOURCE_NOT_FOUND)
     return handle
 
 
-def _holder(services: Services, handle: Handle) -> CachingHolder | None:
-    table = services.held.of(Opens).table(handle.partition)
-    return opens.holder_of(table, handle.key)
+def _holder(held: Opens, handle: Handle) -> CachingHolder | None:
+    return opens.holder_of(held.table(handle.partition), handle.key)
 
 
-def _facts(services: Services, handle: Handle) -> DurableOpen:
-    state, holder = handle.durable, _holder(services, handle)
+def _facts(held: Opens, handle: Handle) -> DurableOpen:
+    state, holder = handle.durable, _holder(held, handle)
     return DurableOpen(
         is_durable=state is not None and bool(state.timeout_ms),
         is_connected=handle.owner is not None,
@@ -203,14 +204,14 @@ def create_key(asked: RequestedOpen, owner: HandleOwner) -> CreateKey | None:
 
 
 def repeated(
-    services: Services, access: ShareAccess, asked: RequestedOpen, owner: HandleOwner
+    held: Opens, access: ShareAccess, asked: RequestedOpen, owner: HandleOwner
 ) -> Handle | None:
     """Return the handle that an earlier run of the same CREATE has made; None = the CREATE is new.
 
     Raises: StorageError FILE_NOT_AVAILABLE (it is still under way), DUPLICATE_OBJECTID,
         ACCESS_DENIED (another user's, or another lease).
     """
-    key, known = create_key(asked, owner), services.held.of(Opens).durable
+    key, known = create_key(asked, owner), held.durable
     if key is None or asked.durable is None or not known.is_known(key):
         return None
     handle = known.created(key)
@@ -223,7 +224,7 @@ def repeated(
         owner.client_guid,
         asked.cache.lease_key,
     )
-    found = None if handle is None else _facts(services, handle)
+    found = None if handle is None else _facts(held, handle)
     refused = durability.repetition_refusal(found, again)
     if refused is not None:
         raise StorageError(refused)
@@ -238,7 +239,7 @@ async def repeated_answer(services: Services, handle: Handle) -> OpenedHandle:
     """
     info = await information.attributes(services, handle)
     assert handle.durable is not None, "it has a CreateGuid"
-    holder = _holder(services, handle)
+    holder = _holder(services.held.of(Opens), handle)
     return OpenedHandle(
         handle,
         CreateAction(handle.durable.action),

@@ -19,7 +19,6 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, wildcards
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import NodePlace, operating
 from strongroom.services.file.handles.information import allocation
@@ -29,6 +28,7 @@ from strongroom.services.file.handles.model import (
     RequestedEnumeration,
 )
 from strongroom.services.file.held.open_handle import Enumeration
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.past_states import names_at, past_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -148,7 +148,7 @@ async def _joined(
             seen = await past_attributes(services.store, ref.partition, value, at)
         record = file_records.FILE.of(seen)
         if record is not None:  # else it was deleted between the two reads
-            reserved = held.reserved.get(handle.access.opens_of(name.id), 0)
+            reserved = held.reserved_bytes(handle.access.opens_of(name.id))
             size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
             found[key] = EnumeratedNode(name.name, name.id, record, size)
     deciding.share_in(handle.access, await deciding.stored_share(services, handle.access))

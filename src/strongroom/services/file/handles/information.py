@@ -20,7 +20,6 @@ from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, 
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding, transfers
 from strongroom.services.file.handles.deciding import NodeState, RequestWait, operating
 from strongroom.services.file.handles.model import (
@@ -30,6 +29,7 @@ from strongroom.services.file.handles.model import (
     RequestedAttributes,
 )
 from strongroom.services.file.held.changes import Aspect
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.nodes import NodeChange
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
 from strongroom.store.core import extents, keys
@@ -60,7 +60,7 @@ async def attributes(services: Services, handle: Handle) -> NodeInfo:
 def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
     """Return the values of the information classes for these attributes."""
     held = services.held.of(Opens)
-    reserved = held.reserved.get(handle.partition, 0)
+    reserved = held.reserved_bytes(handle.partition)
     return NodeInfo(
         handle.node_id,
         handle.parent_id,
@@ -181,7 +181,7 @@ async def set_allocation(
         transfers.check_size(seen.share, size_bytes)
         wait = RequestWait(request, handle.ending)
         await deciding.break_caches(services, handle, Cause.WRITE, wait)
-        services.held.of(Opens).reserved[handle.partition] = size_bytes
+        services.held.of(Opens).node(handle.partition).reserved_bytes = size_bytes
 
 
 def _check_resize(handle: Handle, size_bytes: int) -> None:

@@ -21,9 +21,9 @@ from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import closing
 from strongroom.services.file.held.open_handle import Handle, ShareAccess
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.paths import OnPath, Where
 from strongroom.store.core import keys
 

@@ -21,11 +21,11 @@ from strongroom.semantics.file import byte_ranges
 from strongroom.semantics.file.byte_ranges import LockQueued, LocksRefused, RangeLock
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedLock
-from strongroom.services.file.held.share_holds import check_share
+from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.held.share_holds import ShareHolds
 
 _ALL_LOCKS_MAX: Final = 262_144
 """The limit of the locks of all files together. Each takes some 150 bytes of memory."""
@@ -57,7 +57,8 @@ async def lock(
         wait = RequestWait(request, handle.ending)
         try:
             await deciding.break_caches(services, handle, Cause.WRITE, wait)
-            await _take(services, handle, locks, wait, waits=not fails_immediately)
+            held, holds = services.held.of(Opens), services.held.of(ShareHolds)
+            await _take(held, holds, handle, locks, wait, waits=not fails_immediately)
         except StorageError as error:
             if error.row is file_errors.HANDLE_CLOSED:
                 raise StorageError(file_errors.RANGE_NOT_LOCKED) from None
@@ -65,22 +66,23 @@ async def lock(
 
 
 async def _take(
-    services: Services,
+    held: Opens,
+    holds: ShareHolds,
     handle: Handle,
     locks: Sequence[RangeLock],
     wait: RequestWait,
     *,
     waits: bool,
 ) -> None:
-    held, file = services.held.of(Opens), handle.partition
+    file = handle.partition
     ranges = [(one.offset, one.length) for one in locks]
     while (write := held.writes.over(file, ranges)) is not None:
         await wait.until(write)
     # Nothing is awaited between this check and the entry in the table. A lock reads no record, so
     # without the check a gateway that is late or dead would not notice that it is.
-    check_share(services, handle.access.generation)
+    holds.check(handle.access.generation)
     table = held.table(file)
-    wait_id = held.next_id() if waits else None
+    wait_id = next(held.ids) if waits else None
     if held.counts.locks + len(locks) > _ALL_LOCKS_MAX:
         raise StorageError(file_errors.TOO_MANY_LOCKS)
     found = byte_ranges.lock(table.locks, locks, wait_id)
@@ -90,19 +92,17 @@ async def _take(
         held.put(file, replace(table, locks=found.table))
         return
     assert wait_id is not None, "only who may wait is queued"
-    granted = held.register_lock_wait(wait_id)
-    held.put(file, replace(table, locks=found.table))
-    try:
-        await wait.until(granted)
-        while (write := held.writes.over(file, ranges)) is not None:
-            # The former owner of the lock may have freed it while it still wrote there.
-            await wait.until(write)
-        check_share(services, handle.access.generation)
-    except BaseException:
-        _give_up(held, handle, locks[0], wait_id, is_granted=granted.done())
-        raise
-    finally:
-        held.forget_lock(wait_id)
+    with held.node(file).lock_wait(wait_id) as granted:
+        held.put(file, replace(table, locks=found.table))
+        try:
+            await wait.until(granted)
+            while (write := held.writes.over(file, ranges)) is not None:
+                # The former owner of the lock may have freed it while it still wrote there.
+                await wait.until(write)
+            holds.check(handle.access.generation)
+        except BaseException:
+            _give_up(held, handle, locks[0], wait_id, is_granted=granted.done())
+            raise
 
 
 def _give_up(
@@ -112,8 +112,7 @@ def _give_up(
     table = held.table(handle.partition)
     if is_granted:
         freed = byte_ranges.unlock(table.locks, handle.id, [(lock.offset, lock.length)])
-        held.put(handle.partition, replace(table, locks=freed.table))
-        held.wake_granted(freed.granted)
+        held.put(handle.partition, replace(table, locks=freed.table), freed.granted)
         return
     locks = byte_ranges.cancelled(table.locks, wait_id)
     held.put(handle.partition, replace(table, locks=locks))
@@ -127,9 +126,9 @@ async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int,
     with operating(handle):
         if handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)
-        held, table = services.held.of(Opens), services.held.of(Opens).table(handle.partition)
+        held = services.held.of(Opens)
+        table = held.table(handle.partition)
         freed = byte_ranges.unlock(table.locks, handle.id, ranges)
-        held.put(handle.partition, replace(table, locks=freed.table))
-        held.wake_granted(freed.granted)
+        held.put(handle.partition, replace(table, locks=freed.table), freed.granted)
         if freed.row is not None:
             raise StorageError(freed.row)

@@ -34,7 +34,7 @@ from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRef
 from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import facts_of
 from strongroom.services.file.handles import (
     creating,
     deciding,
@@ -57,6 +57,7 @@ from strongroom.services.file.handles.model import (
     ShareAccess,
 )
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import extents, keys, records
@@ -104,17 +105,18 @@ async def open_node(
     Raises: StorageError; CANCELLED when the request was cancelled; SNAPSHOT_UNKNOWN when the share
         has no snapshot of the requested time.
     """
-    repeated = durable.repeated(services, access, asked, owner)
+    held = services.held.of(Opens)
+    repeated = durable.repeated(held, access, asked, owner)
     if repeated is not None:
         return await durable.repeated_answer(services, repeated)
-    with services.held.of(Opens).durable.creating(durable.create_key(asked, owner)) as made:
+    with held.durable.creating(durable.create_key(asked, owner)) as made:
         wanted.check(asked)
         if asked.at is not None:
             access = await snapshots.access_at(services, access, asked.at)
             # A snapshot never changes, so its files need no oplock and no lease.
             asked = msgspec.structs.replace(asked, cache=NO_CACHING_REQUESTED)
         now = await services.store.now()
-        opening = _Opening(services, access, asked, owner, RequestWait(request), now)
+        opening = _Opening(services, held, access, asked, owner, wait=RequestWait(request), now=now)
         while True:
             try:
                 opened = await opening.attempt()
@@ -130,15 +132,17 @@ class _Opening:
     def __init__(
         self,
         services: Services,
+        held: Opens,
         access: ShareAccess,
         asked: RequestedOpen,
         owner: HandleOwner,
+        *,
         wait: RequestWait,
         now: int,
     ) -> None:
         self._now = now
         self._services = services
-        self._held = services.held.of(Opens)
+        self._held = held
         self._access = access
         self._asked = asked
         self._owner = owner
@@ -274,7 +278,7 @@ class _Opening:
         key = self._lease
         if key is None:
             return
-        leased = self._held.leased_file(key)
+        leased = self._held.leases.get(key)
         if leased is None or (where is not None and leased == where.partition):
             return
         state = self._held.table(leased).deletion
@@ -331,11 +335,10 @@ class _Opening:
         self._held.put(file, found.table)
         if isinstance(found, OpenAdmitted):
             handle.kind = found.kind
-            self._held.register_handle(handle)
             place = NodePlace(self._access, handle.node_id)
             # Not a closure over self: it would keep the request and its connection as long as the
             # file is open.
-            self._held.register_removal(file, partial(removing.remove, self._services, place))
+            self._held.register_handle(handle, partial(removing.remove, self._services, place))
             self._held.notify(self._services, file, found.notices)
             return found
         self._held.notify(self._services, file, found.notices)
@@ -397,7 +400,7 @@ class _Opening:
     ) -> OpenedHandle:
         reserved = self._asked.allocation_bytes
         if reserved is not None and not record.is_directory and action is not CreateAction.OPENED:
-            self._held.reserved[handle.partition] = reserved
+            self._held.node(handle.partition).reserved_bytes = reserved
         handle.durable = durable.granted(
             self._asked.durable,
             self._owner,

@@ -15,9 +15,9 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.file.opens import OpenTable
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node_writes import root_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records

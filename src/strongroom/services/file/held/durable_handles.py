@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, NamedTuple
 
-from strongroom.engines.base import Partition
 from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.held.open_node import OpenNode
 
 DISCONNECTED_MAX: Final = 8192
 """The limit of the handles of all accounts together that wait for their clients."""
@@ -33,6 +33,7 @@ _NOT_REGISTERED: Final = nullcontext(_ignore)
 
 class _Waiting(NamedTuple):
     handle: Handle
+    node: OpenNode
     timer: asyncio.Task[None]
     close: Callable[[], asyncio.Task[None]]
 
@@ -44,7 +45,6 @@ class DurableHandles:
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
         self._per_account: Counter[str] = Counter()
-        self._closing: dict[Partition, asyncio.Task[None]] = {}
         self._creates: dict[CreateKey, Handle | None] = {}
 
     @property
@@ -60,16 +60,21 @@ class DurableHandles:
         return not is_full and len(self._waiting) < DISCONNECTED_MAX
 
     def wait(
-        self, handle: Handle, timer: asyncio.Task[None], close: Callable[[], asyncio.Task[None]]
+        self,
+        handle: Handle,
+        node: OpenNode,
+        timer: asyncio.Task[None],
+        close: Callable[[], asyncio.Task[None]],
     ) -> None:
         """Let a handle that has lost its client wait for it.
 
         Arguments:
+            node: its file, which stays open as long as the handle waits.
             timer: ends the wait; it is cancelled if the wait ends earlier.
             close: closes the handle.
         """
         handle.owner = None
-        self._waiting[handle.id] = _Waiting(handle, timer, close)
+        self._waiting[handle.id] = _Waiting(handle, node, timer, close)
         self._per_account[handle.access.account] += 1
 
     def end_wait(self, handle: Handle) -> None:
@@ -92,23 +97,13 @@ class DurableHandles:
         if waiting is None or handle.is_closed:
             return
         self.end_wait(handle)
-        end = self._closing[handle.partition] = waiting.close()
-        end.add_done_callback(lambda _: self._closed(handle.partition, end))
+        waiting.node.close_by(waiting.close())
 
     def close_disconnected_in_share(self, generation: int) -> None:
         """Close the disconnected handles of a share that is deleted."""
         for waiting in list(self._waiting.values()):
             if waiting.handle.access.generation == generation:
                 self.close_disconnected(waiting.handle)
-
-    def _closed(self, file: Partition, end: asyncio.Task[None]) -> None:
-        if self._closing.get(file) is end:
-            del self._closing[file]
-
-    def closing(self, file: Partition) -> asyncio.Task[None] | None:
-        """Return a task that is done once a disconnected handle of the file is closed; None = none
-        is being closed. The file may be deleted with it."""
-        return self._closing.get(file)
 
     # Repeated CREATEs.
 

@@ -41,6 +41,12 @@ class ShareHolds:
         hold = self._holds.get(generation)
         return hold is not None and hold.is_held
 
+    def check(self, generation: int) -> None:
+        """Check that this gateway still has the share, before it grants something from memory
+        alone. Raises: ServerBusy."""
+        if not self.has(generation):
+            raise served_elsewhere()
+
     async def take(self, services: Services, generation: int) -> bool:
         """Take a share, unless this gateway has it already. Returns whether it has it.
 
@@ -91,11 +97,4 @@ async def require_share(services: Services, generation: int) -> None:
     Raises: StorageError ServerBusy when another gateway has it; Unavailable.
     """
     if not await services.held.of(ShareHolds).take(services, generation):
-        raise served_elsewhere()
-
-
-def check_share(services: Services, generation: int) -> None:
-    """Check that this gateway still has the share, before it grants something from memory alone.
-    Raises: ServerBusy."""
-    if not services.held.of(ShareHolds).has(generation):
         raise served_elsewhere()

@@ -11,8 +11,8 @@ from collections.abc import Collection
 from strongroom.engines.base import Step, Write
 from strongroom.services.core.resetting import FoundPlace, PlaceRemoval
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.closing import close_all
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.shares.share_snapshots import snapshots_gone
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, Job, JobKind

@@ -26,7 +26,7 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import PlaceDeletion
-from strongroom.services.file.admission import Opens
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.past_states import require_snapshot
 from strongroom.services.file.sweep import KEPT_SHARES

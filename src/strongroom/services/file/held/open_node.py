@@ -1,0 +1,96 @@
+"""What this process keeps for one file or directory that is open.
+
+Lives here: the table of opens, and what ends with it. Must not live here: rules
+(semantics/file/opens.py), all open files together (opens.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+from strongroom.semantics.file.opens import OpenTable
+from strongroom.services.file.held.caches import BreakTimers
+
+EMPTY_TABLE: Final = OpenTable()
+
+Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
+"""Removes the name of a file when its last open has left and its deletion is pending. The argument
+is the path."""
+
+
+class OpenNode:
+    """A file or directory, from its first open until its table is empty again.
+
+    Attributes:
+        path: the present path of its handles.
+        removal: None = no handle was opened yet.
+        reserved_bytes: bytes reserved behind the file's end.
+        timers: of the notices that wait for an answer.
+    """
+
+    __slots__ = ("_changes", "_closing", "_lock_waits", "_table", "path", "removal",
+                 "reserved_bytes", "timers")  # fmt: skip
+
+    def __init__(self) -> None:
+        self.path: tuple[str, ...] = ()
+        self.removal: Removal | None = None
+        self.reserved_bytes = 0
+        self.timers = BreakTimers()
+        self._table = EMPTY_TABLE
+        self._changes: list[asyncio.Future[None]] = []
+        self._closing: asyncio.Task[None] | None = None
+        self._lock_waits: dict[int, asyncio.Future[None]] = {}
+
+    @property
+    def table(self) -> OpenTable:
+        """The present opens."""
+        return self._table
+
+    def put(self, table: OpenTable, granted: Sequence[int] = ()) -> None:
+        """Store a table that a rule has changed, and wake those who wait for it. Only `Opens.put`
+        calls this, since it also keeps the counts of all files.
+
+        Arguments:
+            granted: the lock requests that are granted by the change.
+        """
+        self._table = table
+        self.timers.keep({one.key for one in table.holders if one.is_breaking})
+        changes, self._changes = self._changes, []
+        locks = [self._lock_waits[one] for one in granted if one in self._lock_waits]
+        for waiter in (*changes, *locks):
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def change(self) -> asyncio.Future[None]:
+        """Return a future that is done once the table has changed. Call this before anything is
+        awaited.
+
+        While a disconnected handle is being closed, the future is done once it is closed. The file
+        may be deleted with it.
+        """
+        if self._closing is not None:
+            return self._closing
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._changes = [*(one for one in self._changes if not one.done()), waiter]
+        return waiter
+
+    def close_by(self, closing: asyncio.Task[None]) -> None:
+        """Register the task that closes a disconnected handle."""
+        self._closing = closing
+        closing.add_done_callback(self._closed)
+
+    def _closed(self, closing: asyncio.Task[None]) -> None:
+        if self._closing is closing:
+            self._closing = None
+
+    @contextmanager
+    def lock_wait(self, wait_id: int) -> Iterator[asyncio.Future[None]]:
+        """Register a lock request while the block runs; the future is done once it is granted."""
+        granted = self._lock_waits[wait_id] = asyncio.get_running_loop().create_future()
+        try:
+            yield granted
+        finally:
+            del self._lock_waits[wait_id]

@@ -1,0 +1,223 @@
+"""All files and directories of this process that are open; semantics/file/opens.py has the rules.
+
+Lives here: held state: the open files, the handles, their leases. Must not live here: what is kept
+for one file (open_node.py), rules, records, the entry of a REST operation (admission.py), what SMB
+does by handles (handles/).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from strongroom.engines.base import Partition
+from strongroom.errors.core import StorageError
+from strongroom.semantics.file import byte_ranges, deletion, durability, names, opens
+from strongroom.semantics.file.deletion import FileFacts
+from strongroom.semantics.file.opens import OpenTable
+from strongroom.semantics.file.oplocks import (
+    SMB_BREAK_LIMIT_S,
+    BreakNotice,
+    CachingHolder,
+    CachingKey,
+    timed_out,
+)
+from strongroom.services.core.runner import Services
+from strongroom.services.file.held import caches
+from strongroom.services.file.held.background import BackgroundTasks, wait_store_time
+from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
+from strongroom.services.file.held.caches import OpenCounts
+from strongroom.services.file.held.durable_handles import DurableHandles
+from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.held.open_node import EMPTY_TABLE, OpenNode, Removal
+
+
+class Opens:
+    """All files and directories that are open, and all handles. This state is lost when the process
+    ends.
+
+    Attributes:
+        handles: the open handles, by id.
+        leases: the file that each lease is of.
+        ids: of operations and of waiting locks. No id is given twice.
+        barriers: creations and renames under way, which opens wait for.
+        writes: writes under way, which locks wait for.
+        counts: counts of locks and of notices.
+        durable: handles that wait for their clients to reconnect.
+        tasks: closes and removals under way.
+    """
+
+    def __init__(self) -> None:
+        self.handles: dict[int, Handle] = {}
+        self.leases: dict[CachingKey, Partition] = {}
+        self.ids = itertools.count(byte_ranges.REST_OWNER + 1)
+        self.barriers = Barriers()
+        self.writes = WritesUnderWay()
+        self.counts = OpenCounts()
+        self.durable = DurableHandles()
+        self.tasks = BackgroundTasks()
+        self._nodes: dict[Partition, OpenNode] = {}
+
+    # The tables.
+
+    def node(self, file: Partition) -> OpenNode:
+        """Return what is kept for a file that is open. Raises: KeyError when it is not open."""
+        return self._nodes[file]
+
+    def table(self, file: Partition) -> OpenTable:
+        """Return the present opens of a file."""
+        node = self._nodes.get(file)
+        return EMPTY_TABLE if node is None else node.table
+
+    def reserved_bytes(self, file: Partition) -> int:
+        """Return how many bytes are reserved behind a file's end."""
+        node = self._nodes.get(file)
+        return 0 if node is None else node.reserved_bytes
+
+    def put(self, file: Partition, table: OpenTable, granted: Sequence[int] = ()) -> None:
+        """Store a table that a rule has changed, and wake those who wait for a change of it.
+
+        This alone begins and ends an `OpenNode`: it exists as long as its table is not empty.
+
+        Arguments:
+            granted: the lock requests that are granted by the change.
+        """
+        before = self.table(file)
+        if table == before:
+            return
+        self.counts.locks += _lock_count(table) - _lock_count(before)
+        node = self._nodes.pop(file, None) or OpenNode()
+        if table != EMPTY_TABLE:
+            self._nodes[file] = node
+        node.put(table, granted)
+
+    def change(self, file: Partition) -> asyncio.Future[None]:
+        """Return a future that is done once the table of an open file has changed; see
+        `OpenNode.change`."""
+        return self.node(file).change()
+
+    def check_not_pending(self, file: Partition) -> None:
+        """Refuse a file or directory whose deletion is pending. Raises: StorageError
+        SMBDeletePending."""
+        refused = deletion.refusal_while_pending(self.table(file).deletion)
+        if refused is not None:
+            raise StorageError(refused)
+
+    def is_listed(self, file: Partition) -> bool:
+        """Return whether List Directories and Files shows the file."""
+        return deletion.is_listed(self.table(file).deletion, over_rest=True)
+
+    # Handles, and the end of an open.
+
+    def register_handle(self, handle: Handle, removal: Removal) -> None:
+        """Register a handle whose entry is in the table.
+
+        Arguments:
+            removal: removes the file if its deletion is pending when its last open leaves.
+        """
+        node = self.node(handle.partition)
+        node.path, node.removal = handle.path, removal
+        self.handles[handle.id] = handle
+        if isinstance(handle.key, tuple):
+            self.leases[handle.key] = handle.partition
+
+    def handles_on(self, file: Partition) -> list[Handle]:
+        """Return the handles of a file or directory, oldest first."""
+        entries = self.table(file).entries
+        return [self.handles[one.id] for one in entries if one.id in self.handles]
+
+    def handles_below(
+        self, generation: int, path: Sequence[str], snapshot: int | None = None
+    ) -> list[Handle]:
+        """Return the handles on the files and directories below a directory, at any depth.
+
+        Arguments:
+            snapshot: of the share, in which the directory is; None = as it is now.
+        """
+        folded = [names.fold(name) for name in path]
+        return [
+            one
+            for one in self.handles.values()
+            if (one.access.generation, one.access.snapshot) == (generation, snapshot)
+            and len(one.path) > len(folded)
+            and all(map(names.same, one.path, folded))
+        ]
+
+    def moved(self, file: Partition, parent_id: int, path: tuple[str, ...]) -> None:
+        """Give the handles of a file, or of a directory, the new path."""
+        if file in self._nodes:
+            self._nodes[file].path = path
+        for handle in self.handles_on(file):
+            handle.parent_id, handle.path = parent_id, path
+
+    def remove_entry(
+        self, file: Partition, open_id: int, facts: FileFacts
+    ) -> asyncio.Task[None] | None:
+        """Remove an entry from its table.
+
+        Returns: the removal of the file, if this was its last open and its deletion is pending.
+        """
+        node, handle = self.node(file), self.handles.pop(open_id, None)
+        departure = opens.leave(node.table, open_id, facts)
+        self.put(file, departure.table, departure.granted_locks)
+        if handle is not None:
+            self.durable.end_wait(handle)
+            self.durable.forget_create(handle)
+            if all(one.key != handle.key for one in self.handles_on(file)):
+                self.leases.pop(handle.key, None)
+        if not departure.removes or node.removal is None:
+            return None
+        return self.tasks.spawn(self._remove(file, node.removal(node.path)))
+
+    def remove_failed_open(self, file: Partition, open_id: int, facts: FileFacts) -> None:
+        """Remove the entry of an open that has failed. It deletes nothing on close."""
+        table = self.table(file)
+        state = replace(table.deletion, on_close=table.deletion.on_close - {open_id})
+        self.put(file, replace(table, deletion=state))
+        self.remove_entry(file, open_id, facts)
+
+    async def _remove(self, file: Partition, removal: Coroutine[Any, Any, None]) -> None:
+        try:
+            await removal
+        finally:
+            # Every open was refused until now. A file that could not be removed can be opened.
+            self.put(file, EMPTY_TABLE)
+
+    # Breaks of caches.
+
+    def notify(self, services: Services, file: Partition, notices: Sequence[BreakNotice]) -> None:
+        """Send break notices to the holders of caches, and start the timers of those that need an
+        answer. Handles that wait for their clients to reconnect are closed instead."""
+        for notice in notices:
+            holders = [one for one in self.handles_on(file) if one.key == notice.key]
+            is_connected = caches.send(notice, holders)
+            if not durability.survives_break(notice.to, is_anybody_connected=is_connected):
+                for handle in holders:
+                    self.durable.close_disconnected(handle)
+            if notice.needs_answer and is_connected:
+                self.counts.asked += 1
+                limit = self._end_break(services, file, notice.key)
+                self.node(file).timers.start(notice.key, limit)
+
+    async def _end_break(self, services: Services, file: Partition, key: CachingKey) -> None:
+        """Take the cache of a holder that does not answer in time."""
+        if not await wait_store_time(services, SMB_BREAK_LIMIT_S):
+            return
+        holder = opens.holder_of(self.table(file), key)
+        if holder is not None and holder.is_breaking:
+            self.counts.timed_out += 1
+            self.put(file, opens.with_holder(self.table(file), timed_out(holder)))
+
+    def answered(self, file: Partition, holder: CachingHolder) -> None:
+        """Store the holder of a cache after it has answered a notice."""
+        if self.node(file).timers.stop(holder.key):
+            self.counts.acknowledged += 1
+        self.put(file, opens.with_holder(self.table(file), holder))
+
+
+def _lock_count(table: OpenTable) -> int:
+    return len(table.locks.locks) + len(table.locks.waiting)
