@@ -324,6 +324,23 @@ def test_causes_that_come_during_a_break_add_up() -> None:
     given.run(scenario)
 
 
+def test_a_lease_of_two_files_stays_when_the_deleted_one_is_closed() -> None:
+    """A file that is to be deleted does not keep its lease's key from another file."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, bob = await mounted(on, "ann", answers=False), await mounted(on, "bob")
+        first = await ann.create("f", lease="a", wanted="RWH", deletes_on_close=True)
+        await ann.create("g", lease="a", wanted="RWH")
+        await ann.close(first)
+        request = WaitingRequest()
+        second = await waits(bob.open("g", request=request), request.has_waited)
+        ann.answer(*ann.notices[0])
+        await second
+
+    given.run(scenario)
+
+
 def test_a_rename_above_asks_those_who_cache_their_handles_below() -> None:
     async def scenario() -> None:
         on = await file_calls.services()

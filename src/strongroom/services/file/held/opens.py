@@ -167,8 +167,9 @@ class Opens:
         if handle is not None:
             self.durable.end_wait(handle)
             self.durable.forget_create(handle)
-            if all(one.key != handle.key for one in self.handles_on(file)):
-                self.leases.pop(handle.key, None)
+            is_last = all(one.key != handle.key for one in self.handles_on(file))
+            if is_last and self.leases.get(handle.key) == file:
+                del self.leases[handle.key]
         if not departure.removes or node.removal is None:
             return None
         return self.tasks.spawn(self._remove(file, node.removal(node.path)))
