@@ -115,7 +115,7 @@ def test_all_that_a_handle_has_survives_its_connection() -> None:
         again = await back(on, handle, guid=GUID, lease="a")
         assert again.handle is handle and again.caching == oplocks.RWH
         assert again.epoch == first.epoch and again.info.size_bytes == 6
-        assert handle.position == 4 and handle.session_id == 2
+        assert handle.position == 4 and handle.client.session_id == 2
         owner = handle.owner
         assert isinstance(owner, Mount)
         await locking.unlock(on, handle, [(0, 10)])

@@ -95,15 +95,15 @@ def _smb_open(holder: CachingHolder | None, entry: OpenEntry, handle: Handle) ->
     kind: CachingKindName = ""
     if holder is not None and caching:
         kind = "oplock" if holder.kind is CachingKind.OPLOCK else "lease"
-    durable = handle.durable
+    durable, reconnected = handle.durable, handle.client.reconnected
     return ShownOpen(
         id=str(handle.id),
         protocol="SMB" if handle.owner is None else handle.owner.protocol,
         user=handle.access.account,
-        client=handle.peer,
-        session=str(handle.session_id),
+        client=handle.client.peer,
+        session=str(handle.client.session_id),
         opened_time=iso7(handle.opened),
-        reconnected_time=None if handle.reconnected is None else iso7(handle.reconnected),
+        reconnected_time=None if reconnected is None else iso7(reconnected),
         access=_names(entry.stake.uses),
         access_mask=f"0x{handle.mask:08X}",
         share_mode=_names(handle.share),

@@ -77,14 +77,13 @@ def _begun(services: Services, handle: Handle) -> asyncio.Task[None] | None:
     when the handle is closed; None = it is closed now."""
     _forbid_operations(services, handle)
     held = services.held.of(Opens)
-    if handle.under_way or _depends_on_names(held, handle):
+    if not handle.life.is_idle or _depends_on_names(held, handle):
         return held.tasks.spawn(_end(services, handle))
     return _leave(services, handle, is_empty=True)
 
 
 def _forbid_operations(services: Services, handle: Handle) -> None:
-    handle.is_closed = True
-    handle.ending.set_result(None)
+    handle.life.close()
     services.held.of(Watches).forget(handle)
 
 
@@ -95,8 +94,7 @@ def _depends_on_names(held: Opens, handle: Handle) -> bool:
 
 async def _end(services: Services, handle: Handle) -> None:
     held = services.held.of(Opens)
-    if handle.under_way:
-        await handle.idle.wait()
+    await handle.life.until_idle()
     is_empty = not _depends_on_names(held, handle) or await _is_empty(services, handle)
     removal = _leave(services, handle, is_empty=is_empty)
     if removal is not None:

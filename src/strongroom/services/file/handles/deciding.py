@@ -256,11 +256,7 @@ class operating:  # noqa: N801  # it is used as a function
         self._handle = handle
 
     def __enter__(self) -> None:
-        handle = self._handle
-        if handle.is_closed:
-            raise StorageError(file_errors.HANDLE_CLOSED)
-        handle.under_way += 1
-        handle.idle.clear()
+        self._handle.life.begin()
 
     def __exit__(
         self,
@@ -268,10 +264,7 @@ class operating:  # noqa: N801  # it is used as a function
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        handle = self._handle
-        handle.under_way -= 1
-        if not handle.under_way:
-            handle.idle.set()
+        self._handle.life.end()
 
 
 def check_may(handle: Handle, mask: int) -> None:

@@ -99,9 +99,6 @@ def begin_wait(services: Services, handle: Handle, reason: DisconnectReason) -> 
         return False
     if not held.durable.has_room(handle.access.account):
         return False
-    # The handle's waiting requests end with an error, since no client is left to be answered.
-    handle.ending.set_result(None)
-    handle.ending = asyncio.get_running_loop().create_future()
     timer = asyncio.ensure_future(_expire(services, held, handle, state.timeout_ms / _MS_PER_S))
     close = partial(closing.begin, services, handle)
     held.durable.wait(handle, held.node(handle.partition), timer, close)
@@ -127,8 +124,7 @@ async def reconnect(
     """
     held = services.held.of(Opens)
     handle = _claimed(held, access, wanted, owner)
-    if handle.under_way:
-        await handle.idle.wait()
+    await handle.life.until_idle()
     now = await services.store.now()
     try:
         info = await information.attributes(services, handle)
@@ -141,8 +137,7 @@ async def reconnect(
     handle = _claimed(held, access, wanted, owner)
     held.durable.end_wait(handle)
     held.durable.forget_create(handle)
-    handle.owner, handle.peer, handle.session_id = owner, owner.peer, owner.session_id
-    handle.reconnected = now
+    handle.return_to(owner, now)
     table = opens.with_connection(held.table(handle.partition), handle.id, is_connected=True)
     held.put(handle.partition, table)
     holder = opens.holder_of(table, handle.key)

@@ -136,9 +136,9 @@ def _row(handle: Handle) -> HandleRow:
         "/".join(handle.path),
         handle.node_id,
         handle.parent_id,
-        session_id=handle.session_id,
-        client_ip=handle.peer,
+        session_id=handle.client.session_id,
+        client_ip=handle.client.peer,
         opened=handle.opened,
-        reconnected=handle.reconnected,
+        reconnected=handle.client.reconnected,
         rights=tuple(name for use, name in _RIGHTS if uses & use),
     )

@@ -12,7 +12,6 @@ tries again.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -57,6 +56,7 @@ from strongroom.services.file.handles.model import (
     ShareAccess,
 )
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
+from strongroom.services.file.held.open_handle import HandleClient
 from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.paths import PathChanged, Where
@@ -306,9 +306,7 @@ class _Opening:
             key=self._id if self._lease is None else self._lease,
             kind=asked.cache.kind,
             opened=self._now,
-            peer=self._owner.peer,
-            session_id=self._owner.session_id,
-            ending=asyncio.get_running_loop().create_future(),
+            client=HandleClient(self._owner.peer, self._owner.session_id),
         )
 
     async def _admit(

@@ -73,7 +73,7 @@ class DurableHandles:
             timer: ends the wait; it is cancelled if the wait ends earlier.
             close: closes the handle.
         """
-        handle.owner = None
+        handle.lose_client()
         self._waiting[handle.id] = _Waiting(handle, node, timer, close)
         self._per_account[handle.access.account] += 1
 

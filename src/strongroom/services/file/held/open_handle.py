@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from strongroom.engines.base import Partition
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
 from strongroom.semantics.file.accesses import Use
 from strongroom.semantics.file.attributes import TimeField
 from strongroom.semantics.file.oplocks import BreakNotice, CachingKey, CachingKind
@@ -115,9 +117,73 @@ class DurableState:
     lock_numbers: dict[int, int] = field(default_factory=dict)
 
 
+class HandleClient(msgspec.Struct, frozen=True):
+    """The client of a handle, as List Handles shows it; while a durable handle waits, the last one.
+
+    Attributes:
+        peer, session_id: as `HandleOwner` has them.
+        reconnected: the store time of its last reconnect, in ticks; None = there was none.
+    """
+
+    peer: str
+    session_id: int
+    reconnected: int | None = None
+
+
+class HandleLife:
+    """The operations of a handle that are under way, and its end, which waits for them.
+
+    Attributes:
+        is_closed: whether it is closed or being closed; no operation begins any more.
+        ending: done when it is to be closed, or loses its client; its waiting requests then end.
+    """
+
+    __slots__ = ("_idle", "_under_way", "ending", "is_closed")
+
+    def __init__(self) -> None:
+        self.is_closed = False
+        self.ending: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._under_way = 0
+        self._idle = asyncio.Event()
+        self._idle.set()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no operation is under way."""
+        return not self._under_way
+
+    def begin(self) -> None:
+        """Begin an operation. Raises: StorageError HANDLE_CLOSED."""
+        if self.is_closed:
+            raise StorageError(file_errors.HANDLE_CLOSED)
+        self._under_way += 1
+        self._idle.clear()
+
+    def end(self) -> None:
+        """End an operation that `begin` began."""
+        self._under_way -= 1
+        if not self._under_way:
+            self._idle.set()
+
+    async def until_idle(self) -> None:
+        """Wait until no operation is under way."""
+        if self._under_way:
+            await self._idle.wait()
+
+    def close(self) -> None:
+        """Let no operation begin any more, and end the waiting requests. Call this once."""
+        self.is_closed = True
+        self.ending.set_result(None)
+
+    def lose_client(self) -> None:
+        """End the waiting requests with an error, since no client is left to be answered."""
+        self.ending.set_result(None)
+        self.ending = asyncio.get_running_loop().create_future()
+
+
 @dataclass(slots=True, eq=False)
 class Handle:
-    """An open of a file or directory by SMB.
+    """An open of a file or directory by SMB. What is `Final` is fixed when it is opened.
 
     Attributes:
         id: 63 random bits, never 0. It is also the id of the entry in the table of opens, and List
@@ -127,41 +193,33 @@ class Handle:
         path: its present names from the root down. A rename updates them.
         mask: the access that was granted, without generic rights.
         key: of its oplock or lease.
-        frozen: the times that its operations do not change (FILETIME -1, or set by it).
+        kind: of its key, as it was admitted.
         opened: store time, in ticks.
-        reconnected: the same; None = its client never reconnected to it.
         durable: None = it ends with its connection, and its CREATE cannot be repeated.
+        frozen: the times that its operations do not change (FILETIME -1, or set by it).
         position: where its last READ ended, or what SET_INFO has set. It is shown, and has no
             effect.
         partition: the key of its table of opens. Outside snapshots this is also the partition of
             its attributes and bytes.
-        is_closed: whether it is closed or being closed; no operation begins any more.
-        under_way: the number of operations that its close waits for.
-        ending: done when it is to be closed, or loses its client; its waiting requests then end.
     """
 
-    id: int
+    id: Final[int]
     owner: HandleOwner | None
-    access: ShareAccess
-    node_id: int
+    access: Final[ShareAccess]
+    node_id: Final[int]
     parent_id: int
     path: tuple[str, ...]
-    is_directory: bool
-    mask: int
-    share: Use
+    is_directory: Final[bool]
+    mask: Final[int]
+    share: Final[Use]
     mode: int
-    key: CachingKey
+    key: Final[CachingKey]
     kind: CachingKind
-    opened: int
-    peer: str
-    session_id: int
-    ending: asyncio.Future[None]
-    frozen: set[TimeField] = field(default_factory=set)
-    enumeration: Enumeration = field(default_factory=Enumeration)
-    is_closed: bool = False
-    under_way: int = 0
-    idle: asyncio.Event = field(default_factory=asyncio.Event)
-    reconnected: int | None = None
+    opened: Final[int]
+    client: HandleClient
+    frozen: Final[set[TimeField]] = field(default_factory=set)
+    enumeration: Final[Enumeration] = field(default_factory=Enumeration)
+    life: Final[HandleLife] = field(default_factory=HandleLife)
     durable: DurableState | None = None
     position: int = 0
     partition: Partition = field(init=False)
@@ -174,6 +232,30 @@ class Handle:
         """Whether it is the share's root directory."""
         return not self.path
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it is closed or being closed."""
+        return self.life.is_closed
+
+    @property
+    def ending(self) -> asyncio.Future[None]:
+        """Done when its waiting requests end; see `HandleLife`."""
+        return self.life.ending
+
     def may(self, mask: int) -> bool:
         """Whether any of these rights was granted."""
         return bool(self.mask & mask)
+
+    def move(self, parent_id: int, path: tuple[str, ...]) -> None:
+        """Follow a rename of the file or directory."""
+        self.parent_id, self.path = parent_id, path
+
+    def lose_client(self) -> None:
+        """Wait for the client from now on."""
+        self.owner = None
+        self.life.lose_client()
+
+    def return_to(self, owner: HandleOwner, now: int) -> None:
+        """Give the handle to the client that has reconnected, at this store time."""
+        self.owner = owner
+        self.client = HandleClient(owner.peer, owner.session_id, now)

@@ -152,7 +152,7 @@ class Opens:
         if file in self._nodes:
             self._nodes[file].path = path
         for handle in self.handles_on(file):
-            handle.parent_id, handle.path = parent_id, path
+            handle.move(parent_id, path)
 
     def remove_entry(
         self, file: Partition, open_id: int, facts: FileFacts
