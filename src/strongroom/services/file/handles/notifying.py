@@ -6,7 +6,6 @@ Lives here: rights, the wait, and what fits into an answer. Must not live here: 
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import msgspec
@@ -67,38 +66,19 @@ async def watch(
         found = services.held.of(Watches).begin(
             handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes
         )
-        try:
-            await _wait_for_changes(found, RequestWait(request, handle.ending))
-        except StorageError as error:
-            if error.row is file_errors.HANDLE_CLOSED:
-                return NotifyResult(is_closed=True)
-            raise
-        try:
+        with found.turn() as turn:
+            try:
+                # The client gets an interim answer, even if it can be answered at once.
+                await RequestWait(request, handle.ending).until(turn)
+            except StorageError as error:
+                if error.row is file_errors.HANDLE_CLOSED:
+                    return NotifyResult(is_closed=True)
+                raise
             return _take_changes(found, wanted.room_bytes)
-        finally:
-            found.wake()
-
-
-async def _wait_for_changes(found: DirectoryWatch, wait: RequestWait) -> None:
-    """Return when it is this request's turn and there is something to report."""
-    turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    found.waiting.append(turn)
-    found.wake()
-    try:
-        # The client gets an interim answer, even if it can be answered at once.
-        await wait.until(turn)
-    except BaseException:
-        found.waiting.remove(turn)
-        # This request took no changes: the next one gets them.
-        found.wake()
-        raise
-    found.waiting.remove(turn)
 
 
 def _take_changes(found: DirectoryWatch, room_bytes: int) -> NotifyResult:
-    changes, has_overflowed = tuple(found.kept), found.has_overflowed
-    found.clear()
-    found.has_overflowed = False
+    changes, has_overflowed = found.take()
     if found.is_deleted and not changes:
         raise StorageError(file_errors.SMB_DELETE_PENDING)
     size = 0

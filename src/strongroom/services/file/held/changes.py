@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, NamedTuple
 
 from strongroom.errors import file as file_errors
@@ -79,7 +80,6 @@ class DirectoryWatch:
         has_overflowed: whether there were more changes than are kept.
         is_deleted: whether the directory is to be deleted.
         room_bytes: the room of the first request; no later answer has more.
-        waiting: the requests that wait, in order.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class DirectoryWatch:
         self.kept: list[tuple[NodeAction, tuple[str, ...]]] = []
         self.has_overflowed = False
         self.is_deleted = False
-        self.waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[asyncio.Future[None]] = []
 
     @property
     def can_answer(self) -> bool:
@@ -124,7 +124,7 @@ class DirectoryWatch:
             elif not self.has_overflowed:
                 self.kept.append(row)
                 self._limit.left -= 1
-        self.wake()
+        self._wake()
 
     def overflow(self) -> None:
         """Drop the kept changes, and note that there were more than fit."""
@@ -136,10 +136,35 @@ class DirectoryWatch:
         self._limit.left += len(self.kept)
         self.kept.clear()
 
-    def wake(self) -> None:
+    def delete(self) -> None:
+        """Note that the directory is to be deleted."""
+        self.is_deleted = True
+        self._wake()
+
+    def take(self) -> tuple[tuple[tuple[NodeAction, tuple[str, ...]], ...], bool]:
+        """Return the kept changes, and whether there were more; none of them is left."""
+        changes, has_overflowed = tuple(self.kept), self.has_overflowed
+        self.clear()
+        self.has_overflowed = False
+        return changes, has_overflowed
+
+    @contextmanager
+    def turn(self) -> Iterator[asyncio.Future[None]]:
+        """Queue a request while the block runs. The future is done when it is the first one, and
+        can be answered. What the block does not take is for the next request."""
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        self._wake()
+        try:
+            yield turn
+        finally:
+            self._waiting.remove(turn)
+            self._wake()
+
+    def _wake(self) -> None:
         """Wake the first request, if it can be answered."""
-        if self.can_answer and self.waiting and not self.waiting[0].done():
-            self.waiting[0].set_result(None)
+        if self.can_answer and self._waiting and not self._waiting[0].done():
+            self._waiting[0].set_result(None)
 
 
 class Watches:
@@ -189,8 +214,7 @@ class Watches:
         """Answer the watches of a directory that was marked for deletion with DELETE_PENDING."""
         for watch in self._watches.get(_volume(handle), {}).values():
             if watch.handle.node_id == handle.node_id:
-                watch.is_deleted = True
-                watch.wake()
+                watch.delete()
 
     def report(self, generation: int, *changes: NodeChanged) -> None:
         """Report durable changes to the watches of a share. The changes of one operation are
