@@ -1,8 +1,7 @@
 """All files and directories of this process that are open; semantics/file/opens.py has the rules.
 
-Lives here: held state: the open files, the handles, their leases. Must not live here: what is kept
-for one file (open_node.py), rules, records, the entry of a REST operation (admission.py), what SMB
-does by handles (handles/).
+Lives here: held state: the open files, the handles, their leases. What is kept for one file is in
+open_node.py, the entry of a REST operation in admission.py.
 """
 
 from __future__ import annotations
