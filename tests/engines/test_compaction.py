@@ -14,7 +14,7 @@ from pathlib import Path
 import apsw
 import pytest
 
-from strongroom.engines.base import DataDamaged, Full, Step, StorageEngine
+from strongroom.engines.base import Busy, DataDamaged, Step, StorageEngine
 from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
@@ -339,7 +339,7 @@ def test_compaction_goes_on_by_itself_when_the_trouble_is_over(
             ids = await _store_bodies(store, range(20))
             reserve: Callable[..., object] = SegmentStore.reserve
             for _ in range(4):
-                reserve = _once(Full(), reserve)
+                reserve = _once(Busy("too many files are open"), reserve)
             monkeypatch.setattr(SegmentStore, "reserve", reserve)
             await _drop(store, ids, [number for number in range(20) if number % 4])
             # No other event happens: nothing signals that there is space again.

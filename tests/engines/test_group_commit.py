@@ -24,7 +24,7 @@ from strongroom.engines.base import (
     StorageEngine,
     Unavailable,
 )
-from strongroom.engines.embedded.bodies import segments
+from strongroom.engines.embedded.bodies import dead_space
 from strongroom.engines.embedded.commit import writer_turns
 from strongroom.engines.embedded.commit.serial_point import Group, QueuedWork, SerialPoint
 from strongroom.engines.embedded.log import checkpoints
@@ -384,7 +384,7 @@ def test_a_commit_is_answered_though_the_disk_does_not_say_how_full_it_is(
         async with store_on(Disk(tmp_path)) as store:
             ids = [(await store.contents.write(pieces(bytes(1000)), 1000)).id for _ in range(3)]
             await commit(store, Step(place(), adopt=tuple(ids)))
-            monkeypatch.setattr(segments, "_SEAL_EARLY_BYTES", 1)
+            monkeypatch.setattr(dead_space, "_SEAL_EARLY_BYTES", 1)
             monkeypatch.setattr(DiskFiles, "free_bytes", fails)
             await asyncio.wait_for(commit(store, Step(place(), drop=tuple(ids))), 10)
             await asyncio.wait_for(put(store, (face(), b"goes on")), 10)

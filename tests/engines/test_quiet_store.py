@@ -8,7 +8,7 @@ from pathlib import Path
 
 from strongroom.engines.base import Step
 from strongroom.engines.embedded import EmbeddedEngine
-from strongroom.engines.embedded.bodies.segments import QUIET_TICKS
+from strongroom.engines.embedded.bodies.dead_space import QUIET_TICKS
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
 from strongroom.testing.disks.disk import Disk

@@ -274,7 +274,7 @@ def test_compaction_gives_up_nothing_for_a_segment_that_it_cannot_move(tmp_path:
     assert ballast.fill(1 << 20)
     reserve = Reserve(ballast)
     with pytest.raises(Full):
-        reserve.release_for(ballast.free_bytes() + (1 << 30))
+        reserve.check_copy(ballast.free_bytes() + (1 << 30))
     assert ballast.held_bytes() == 1 << 20
 
 

@@ -21,7 +21,7 @@ def test_a_content_is_forgotten_once_and_never_under_a_commit(tmp_path: Path) ->
             OsFiles(),
             threads,
             iter(range(1, 9)).__next__,
-            on_sealed=lambda _: None,
+            on_sealed=lambda _: asyncio.get_running_loop().create_future(),
             on_dead_space=lambda: None,
             on_broken=lambda _: None,
         )

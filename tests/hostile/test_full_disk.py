@@ -31,9 +31,13 @@ async def _opened(disk: Disk, vfs: DiskVfs) -> EmbeddedEngine:
 
 
 async def _keep(store: EmbeddedEngine) -> int:
-    """Write a body and adopt it."""
+    """Write a body and adopt it. One whose commit is refused is discarded, as by every caller."""
     written = await store.contents.write(pieces(bytes(_BODY_BYTES), 128 * 1024), _BODY_BYTES)
-    await commit(store, Step(place(), adopt=(written.id,)))
+    try:
+        await commit(store, Step(place(), adopt=(written.id,)))
+    except Full:
+        store.contents.discard(written.id)
+        raise
     return written.id
 
 

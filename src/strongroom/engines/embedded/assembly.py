@@ -132,11 +132,12 @@ class SealRecorder:
         """Record by this committer, from the first seal on."""
         self._committer = committer
 
-    def record(self, segment_id: int) -> None:
-        """Commit that a segment will never grow again."""
+    def record(self, segment_id: int) -> asyncio.Future[None]:
+        """Commit that a segment will never grow again. The future is done when that is durable."""
         assert self._committer is not None, "segments are loaded after this"
         work = self._committer.work(lambda group: self._writer.seal(segment_id))
         work.add_done_callback(retrieve_exception)
+        return work
 
 
 def assemble(opened: OpenedFiles, options: EmbeddedOptions) -> Parts:
@@ -151,7 +152,6 @@ def assemble(opened: OpenedFiles, options: EmbeddedOptions) -> Parts:
         bodies.segments,
         bodies.intake,
         bodies.unadopted,
-        records.committer,
         records.reader,
         life.why_stopped,
     )
@@ -198,7 +198,8 @@ def _body_parts(
         large_body_bytes=options.large_body_bytes,
     )
     unadopted = Unadopted(segments)
-    intake = BodyWriter(segments, unadopted, io_threads, new_id)
+    reserve = opened.reserve
+    intake = BodyWriter(segments, unadopted, io_threads, new_id, lambda: reserve.is_whole)
     return BodyParts(io_threads, segments, unadopted, intake, dead_space)
 
 

@@ -86,8 +86,8 @@ class SharedBatch:
         return sums
 
     def _release_room(self) -> None:
-        for reservation in self._reservations:
-            self._segments.release(reservation.segment)
+        for reservation, body in zip(self._reservations, self._bodies, strict=False):
+            self._segments.give_back(reservation, len(body))
 
     def _release_room_after(self, job: asyncio.Future[list[int]]) -> None:
         job.exception()  # retrieved only so that asyncio does not log it

@@ -37,14 +37,20 @@ _INLINE_BYTES: Final = 64 * 1024
 
 
 class BodyWriteOptions(msgspec.Struct, frozen=True):
-    """The parameters for writing one body: `size_bytes` as declared, or None; whether to compute
-    the MD5."""
+    """The parameters for writing one body.
+
+    Attributes:
+        size_bytes: as declared, or None.
+        md5: whether to compute it.
+        check_space: called before each write; it raises Full while the disk is full.
+    """
 
     segments: SegmentStore
     reservation: Reservation
     executor: Executor
     size_bytes: int | None
     md5: bool
+    check_space: Callable[[], None]
 
 
 class BodyWrite(ABC):
@@ -59,6 +65,7 @@ class BodyWrite(ABC):
         self._handles = options.segments.handles
         self._executor = options.executor
         self._declared_bytes = options.size_bytes
+        self._check_space = options.check_space
         self._loop = asyncio.get_running_loop()
         self._job: asyncio.Future[None] | None = None
 
@@ -94,11 +101,11 @@ class BodyWrite(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """Release what the writing needed. Idempotent."""
+        """Release what the writing needed, all of the body being there."""
 
+    @abstractmethod
     def _release_room(self) -> None:
-        self._end()
-        self._segments.release(self.reservation.segment)
+        """Release the same, and give the room up."""
 
     def _release_room_after(self, job: asyncio.Future[None]) -> None:
         job.exception()  # retrieved only so that asyncio does not log it
@@ -147,6 +154,7 @@ class SharedBodyWrite(BodyWrite):
         self._handed_bytes += count
         if not count:
             return
+        self._check_space()
         try:
             descriptor = self._handles.writing(self.reservation.segment)
             if count <= _INLINE_BYTES:
@@ -158,6 +166,10 @@ class SharedBodyWrite(BodyWrite):
 
     def _end(self) -> None:
         self._pieces.clear()
+
+    def _release_room(self) -> None:
+        self._end()
+        self._segments.give_back(self.reservation, self._declared_bytes or 0)
 
     def _write(self, descriptor: int, pieces: Sequence[bytes], start: int) -> None:
         data = pieces[0] if len(pieces) == 1 else b"".join(pieces)
@@ -225,6 +237,7 @@ class TailBodyWrite(BodyWrite):
 
     def _hand_over(self, last_bytes: int) -> None:
         """Start to write the full buffers on a thread. The last one holds `last_bytes` bytes."""
+        self._check_space()
         try:
             descriptor = self._handles.writing_past_cache(self.reservation.segment)
         except OSError as error:
@@ -250,12 +263,20 @@ class TailBodyWrite(BodyWrite):
         self._handles.files.write_aligned(descriptor, [*views, last[:padded_bytes]], start)
 
     def _end(self) -> None:
-        if self._ended:
-            return
         self._ended = True
+        self._release_buffers()
+        self._segments.finish_tail(self.reservation, self._handed_bytes)
+
+    def _release_room(self) -> None:
+        if self._ended:  # other bodies may lie behind it
+            self._segments.release(self.reservation.segment)
+        else:
+            self._release_buffers()
+            self._segments.give_back_tail(self.reservation)
+
+    def _release_buffers(self) -> None:
         if self._filling is not None:
             self._close_buffer()
         self._buffers.give(self._full)
         self._full = []
         self._buffers.end()
-        self._segments.finish_tail(self.reservation, self._handed_bytes)

@@ -1,7 +1,8 @@
 """Compaction while serving: the live contents of a mostly dead segment move to another one.
 
-Lives here: which segments are compacted, in which order, and the check of each copy before a row
-refers to it. Must not live here: allocation (segments.py), the removal of files (unlinking.py).
+Lives here: which segments are compacted, in which order, and the commits that let rows refer to
+copies. Must not live here: the copies (copies.py), allocation (segments.py), the removal of files
+(unlinking.py).
 
 The bound on waste: a sealed segment less than half alive is always being emptied. So waste is at
 most the live bytes plus the open segments.
@@ -11,17 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Executor
 from contextlib import suppress
 from typing import Final
 
 import apsw
 
-from strongroom.engines.base import DataDamaged, EngineError
-from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
-from strongroom.engines.embedded.bodies.segment import Reservation, Segment
+from strongroom.engines.base import DataDamaged, EngineError, Full
+from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES
+from strongroom.engines.embedded.bodies.copies import (
+    Move,
+    PageCopies,
+    Unreadable,
+    copy_buffer,
+)
+from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.commit.futures import retrieve_exception
 from strongroom.engines.embedded.commit.group_commit import Committer
@@ -31,14 +37,12 @@ from strongroom.engines.embedded.records.sqlite import Location, Reader, Writer
 
 _ROWS_MAX: Final = 512
 _PAGE_BYTES: Final = 32 * 1024 * 1024
-_PIECE_BYTES: Final = 1024 * 1024
 _RETRY_S: Final = 1.0
+_FAILED_COPIES_MAX: Final = 6
 # How often an idle store is looked at.
 _LOOK_EVERY_S: Final = 60.0
 
 _log = logging.getLogger(__name__)
-
-_Move = tuple[int, Location, Location]
 
 
 class Compactor:
@@ -68,8 +72,11 @@ class Compactor:
         self._executor = executor
         self._due = due
         self._turn = asyncio.Lock()
-        self._buffer = memoryview(new_buffer(_PIECE_BYTES))
+        self._buffer = copy_buffer()
         self._task: asyncio.Task[None] | None = None
+        # How many copies in succession found less space than the disk had said. Each used the
+        # reserve, so they become rarer until something else is deleted.
+        self._failed_copies = 0
 
     def start(self) -> None:
         """Compact in the background from now on."""
@@ -93,7 +100,7 @@ class Compactor:
                 async with asyncio.timeout(_LOOK_EVERY_S):
                     await self._due.wait()
             self._due.clear()
-            self._segments.seal_quiet(self._now())
+            self._segments.seal_dead(self._now())
             try:
                 while await self.compact_once():
                     pass
@@ -102,12 +109,15 @@ class Compactor:
                 # The store is full, busy, unreadable or stopped. Nothing signals the end of that,
                 # so retry.
                 if not is_waiting:
-                    _log.warning("compaction waits: %s", error)
+                    _log.warning("compaction waits: %s", _reason(error))
                 is_waiting = True
                 await asyncio.sleep(_RETRY_S)
-                self._due.set()
+                self._wake_after(_RETRY_S * (2**self._failed_copies - 1))
             if not self._segments.unlinking.reap():
-                asyncio.get_running_loop().call_later(_RETRY_S, self._due.set)
+                self._wake_after(_RETRY_S)
+
+    def _wake_after(self, seconds: float) -> None:
+        asyncio.get_running_loop().call_later(seconds, self._due.set)
 
     async def compact_once(self) -> bool:
         """Empty the segment with the fewest live bytes of those less than half alive. Return False
@@ -120,9 +130,13 @@ class Compactor:
             if victim is None:
                 return False
             if victim.live_bytes:
-                await self._committer.full_disk.make_space(_copied_bytes(victim.live_bytes))
+                await self._committer.full_disk.check_copy(_copied_bytes(victim.live_bytes))
             try:
                 is_empty = await self._empty(victim) and await self._forget(victim)
+                self._failed_copies = 0
+            except Full:
+                self._failed_copies = min(self._failed_copies + 1, _FAILED_COPIES_MAX)
+                raise
             except DataDamaged as error:
                 _log.critical("segment %016x cannot be compacted: %s", victim.id, error)
                 is_empty = False
@@ -163,88 +177,61 @@ class Compactor:
         return min(waste, key=lambda one: one.live_bytes, default=None)
 
     async def _move_page(self, victim: Segment, rows: Sequence[tuple[int, Location]]) -> None:
-        moves: list[_Move] = []
-        reservations: list[Reservation] = []
+        make_space = self._committer.full_disk.make_space_for_copy
+        copies = PageCopies(self._segments, self._executor, self._buffer, make_space)
         try:
             for content_id, source in rows:
-                reservation = self._segments.reserve(source.length)
-                reservations.append(reservation)
-                try:
-                    is_right = await self._copy(victim, source, reservation)
-                finally:
-                    if reservation.is_tail:
-                        self._segments.finish_tail(reservation, aligned(source.length))
-                if is_right:
-                    target = reservation.location(source.length, source.crc64)
-                    moves.append((content_id, source, target))
-                else:
-                    _log.critical("content %d is damaged: its checksum differs", content_id)
-            for segment in {reservation.segment for reservation in reservations}:
-                await asyncio.shield(self._segments.durable(segment))
+                await self._copy(copies, victim, content_id, source)
+            await copies.sync()
         except BaseException:
-            self._release(reservations)
+            await copies.give_back()
             raise
-        moved = self._committer.work(lambda group: self._repoint(moves, group))
-        # These segments are not compacted until the outcome of this commit is known. So the work
+        if not copies.moves:
+            await copies.give_back()
+            return
+        # Their segment is not compacted until the outcome of this commit is known. So the work
         # continues when its caller is cancelled.
-        moved.add_done_callback(retrieve_exception)
-        moved.add_done_callback(lambda _: self._release(reservations))
-        await asyncio.shield(moved)
+        committing = asyncio.ensure_future(self._commit(copies))
+        committing.add_done_callback(retrieve_exception)
+        await asyncio.shield(committing)
 
-    def _release(self, reservations: Sequence[Reservation]) -> None:
-        for reservation in reservations:
-            self._segments.release(reservation.segment)
-
-    async def _copy(self, victim: Segment, source: Location, reservation: Reservation) -> bool:
-        segments = self._segments
-        handles = segments.handles
-        writing = handles.writing_past_cache if reservation.is_tail else handles.writing
+    async def _copy(
+        self, copies: PageCopies, victim: Segment, content_id: int, source: Location
+    ) -> None:
+        """Copy a content. A damaged one stays in its place; the rest of the store still serves."""
         try:
-            descriptor = writing(reservation.segment)
-            job = asyncio.wrap_future(
-                self._executor.submit(
-                    self._copy_bytes, victim.path, source, descriptor, reservation
-                )
-            )
-            try:
-                return await asyncio.shield(job)
-            except asyncio.CancelledError:
-                # The reservation may not be released while the thread still writes there.
-                while not job.done():
-                    with suppress(asyncio.CancelledError):
-                        await asyncio.wait([job])
-                job.exception()  # retrieved only so that asyncio does not log it
-                raise
-        except OSError as error:
-            raise segments.failures.of_write(error) from error
+            if not await copies.add(victim, content_id, source):
+                _log.critical("content %d is damaged: its checksum differs", content_id)
+        except Unreadable as error:
+            _log.critical("%s cannot be read: %s", victim.path, error)
+            _log.critical("content %d is damaged: its checksum differs", content_id)
 
-    def _copy_bytes(
-        self, path: str, source: Location, descriptor: int, reservation: Reservation
-    ) -> bool:
-        files, position = self._segments.handles.files, reservation.offset
-        checksum, left = 0, source.length
+    async def _commit(self, copies: PageCopies) -> None:
+        """Let the rows refer to the copies. They are given back if it is certain that no row
+        does."""
         try:
-            for count in _pieces(path, source, self._buffer):
-                checksum = crc64(self._buffer[:count], checksum)
-                if reservation.is_tail:
-                    padded_bytes = aligned(count)
-                    self._buffer[count:padded_bytes] = bytes(padded_bytes - count)
-                    files.write_aligned(descriptor, [self._buffer[:padded_bytes]], position)
-                else:
-                    files.write_at(descriptor, self._buffer[:count], position)
-                position += count
-                left -= count
-        except _Unreadable as error:
-            # Unreadable contents stay in their place; the rest of the store still serves.
-            _log.critical("%s cannot be read: %s", path, error)
-            return False
-        return left == 0 and checksum == source.crc64
+            await self._committer.work(lambda group: self._repoint(copies.moves, group))
+        except Full:
+            await copies.give_back()
+            raise
+        finally:
+            copies.finish()
 
-    def _repoint(self, moves: Sequence[_Move], group: Group) -> None:
+    def _repoint(self, moves: Sequence[Move], group: Group) -> None:
         for content_id, source, target in moves:
             if self._writer.move(content_id, source, target):
                 group.live.append((source.segment, -source.length))
                 group.live.append((target.segment, target.length))
+
+
+def _reason(error: EngineError) -> str:
+    """Return why compaction waits. The text of Full is for those whose updates are refused."""
+    if not isinstance(error, Full):
+        return str(error)
+    return (
+        "the disk is too full to copy what is left in the segment with the least of it, and the "
+        "space kept back is too small; delete more, or free some space in the file system"
+    )
 
 
 def _copied_bytes(live_bytes: int) -> int:
@@ -261,24 +248,3 @@ def _page(rows: Sequence[tuple[int, Location]]) -> Sequence[tuple[int, Location]
         if size_bytes >= _PAGE_BYTES:
             return rows[:count]
     return rows
-
-
-class _Unreadable(Exception):
-    """The old place of a content cannot be read. The new place did not fail."""
-
-
-def _pieces(path: str, source: Location, buffer: memoryview) -> Iterator[int]:
-    """Fill `buffer` with one piece after the other, and yield the length of each. All but the last
-    fill it, unless the file ends early."""
-    left = source.length
-    try:
-        with open(path, "rb") as file:
-            file.seek(source.offset)
-            while left:
-                count = file.readinto(buffer[: min(len(buffer), left)])
-                if not count:
-                    return
-                left -= count
-                yield count
-    except OSError as error:
-        raise _Unreadable(str(error)) from error

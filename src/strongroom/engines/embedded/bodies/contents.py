@@ -12,13 +12,12 @@ from typing import Any, TypeVar
 
 import apsw
 
-from strongroom.engines.base import ContentMissing, EngineError, Full, Written
+from strongroom.engines.base import ContentMissing, EngineError, Written
 from strongroom.engines.bounds import check_small
 from strongroom.engines.embedded.bodies.intake import BodyWriter
 from strongroom.engines.embedded.bodies.segment_content import SegmentContent
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.bodies.unadopted import Unadopted
-from strongroom.engines.embedded.commit.group_commit import Committer
 from strongroom.engines.embedded.records.checksummed_pages import unreadable
 from strongroom.engines.embedded.records.sqlite import Reader
 
@@ -38,14 +37,12 @@ class EmbeddedContents:
         segments: SegmentStore,
         bodies: BodyWriter,
         unadopted: Unadopted,
-        committer: Committer,
         reader: Reader,
         stopped: Callable[[], EngineError | None],
     ) -> None:
         self._segments = segments
         self._bodies = bodies
         self._unadopted = unadopted
-        self._committer = committer
         self._reader = reader
         self._stopped = stopped
 
@@ -64,8 +61,6 @@ class EmbeddedContents:
         """The outcome of a write, if there may be one now."""
         try:
             self._check_serving()
-            if self._committer.full_disk.is_low:
-                raise Full
             return await writing
         except RuntimeError as error:
             if (stopped := self._stopped()) is not None:  # the threads have ended

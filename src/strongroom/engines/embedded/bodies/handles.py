@@ -20,12 +20,16 @@ _READERS_MAX: Final = 64
 class Handles:
     """The open files of all segments. Files for reading stay open for the next reader; the least
     recently used are closed first. Files for writing stay open until their segment is sealed or
-    idle."""
+    idle.
+
+    Attributes:
+        is_stopped: no more files are opened for writing, and the threads are about to end.
+    """
 
     def __init__(self, files: Files) -> None:
         self.files = files
+        self.is_stopped = False
         self._reading: OrderedDict[int, Segment] = OrderedDict()
-        self._stopped = False
 
     def writing(self, segment: Segment) -> int:
         """Return the descriptor for writing; open it when it is first needed. Raises OSError,
@@ -85,9 +89,9 @@ class Handles:
 
     def stop(self) -> None:
         """Open no more files for writing."""
-        self._stopped = True
+        self.is_stopped = True
 
     def check_open(self) -> None:
         """Raise Unavailable after `stop`."""
-        if self._stopped:
+        if self.is_stopped:
             raise Unavailable("the store is closed")

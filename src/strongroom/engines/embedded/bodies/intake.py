@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncIterable, Callable, Sequence
 from concurrent.futures import Executor
 
-from strongroom.engines.base import Written
+from strongroom.engines.base import Full, Written
 from strongroom.engines.embedded.bodies.batches import SharedBatch
 from strongroom.engines.embedded.bodies.body_writes import (
     BodyWrite,
@@ -31,6 +31,7 @@ class BodyWriter:
     Arguments:
         unadopted: takes over each durable body.
         new_id: returns unique, rising ids.
+        has_space: returns whether bodies may be written; False while the disk is full.
     """
 
     def __init__(
@@ -39,17 +40,21 @@ class BodyWriter:
         unadopted: Unadopted,
         executor: Executor,
         new_id: Callable[[], int],
+        has_space: Callable[[], bool],
     ) -> None:
         self._segments = segments
         self._unadopted = unadopted
         self._executor = executor
         self._new_id = new_id
+        self._has_space = has_space
         self._buffers = Buffers()
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool
     ) -> Written:
-        """See Contents.write."""
+        """See Contents.write. One that is under way when the disk becomes full is refused too. It
+        would take the space that is then released for what frees space."""
+        self._check_space()
         body = self._new_write(size_bytes, md5)
         try:
             await body.write(chunks)
@@ -62,6 +67,7 @@ class BodyWriter:
 
     async def write_all(self, bodies: Sequence[bytes | memoryview]) -> list[Written]:
         """See Contents.write_all."""
+        self._check_space()
         batch = SharedBatch(self._segments, self._executor, bodies)
         try:
             await batch.write()
@@ -81,9 +87,15 @@ class BodyWriter:
         """Free the buffers that are not in use."""
         self._buffers.drop()
 
+    def _check_space(self) -> None:
+        if not self._has_space():
+            raise Full
+
     def _new_write(self, size_bytes: int | None, md5: bool) -> BodyWrite:
         reservation = self._segments.reserve(size_bytes)
-        options = BodyWriteOptions(self._segments, reservation, self._executor, size_bytes, md5)
+        options = BodyWriteOptions(
+            self._segments, reservation, self._executor, size_bytes, md5, self._check_space
+        )
         return (
             TailBodyWrite(options, self._buffers)
             if reservation.is_tail

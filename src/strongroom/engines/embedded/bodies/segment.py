@@ -6,7 +6,7 @@ Lives here: the two structs. Must not live here: which body may be written where
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import BinaryIO
 
 import msgspec
@@ -34,6 +34,9 @@ class Segment:
     damaged: bool = False  # a checksum failed: never delete it
     syncing: bool = False
     next_sync: asyncio.Future[None] | None = None
+    has_tail: bool = False  # a reservation of its tail is under way
+    # Rooms that were given up while others lay behind them: the start of each, by its end.
+    given_up: dict[int, int] = field(default_factory=dict)
 
 
 class Reservation(msgspec.Struct, frozen=True):

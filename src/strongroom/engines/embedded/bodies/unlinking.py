@@ -1,7 +1,8 @@
-"""The removal of segments: their files are deleted when no row, reader or backup needs them.
+"""The removal of segments, and of the rest behind their contents, once no row, reader or backup
+needs them.
 
-Lives here: pins, and when a dead segment is unlinked. Must not live here: when a segment is dead
-(compaction.py).
+Lives here: pins, and when a dead segment is unlinked or a sealed one is cut. Must not live here:
+when a segment is dead (compaction.py), or has such a rest (segments.py).
 """
 
 from __future__ import annotations
@@ -11,12 +12,16 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor, Future
 
+from strongroom.engines.embedded.bodies.cuts import cut_file
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.disk.directory import FileLock
 
 _log = logging.getLogger(__name__)
+
+Cut = tuple[Segment, int]
+"""A segment, and the length of its file."""
 
 
 class Unlinking:
@@ -44,6 +49,7 @@ class Unlinking:
         self._failures = failures
         self._on_left = on_left
         self._loop = asyncio.get_running_loop()
+        self._ends: dict[int, int] = {}
         self._running = False
         self._stopped = False
 
@@ -60,20 +66,28 @@ class Unlinking:
         segment.gone = True
         self.reap()
 
+    def cut(self, segment: Segment, end: int) -> None:
+        """Cut a segment that is durably sealed to its first `end` bytes: no row names others."""
+        self._ends[segment.id] = end
+        if not self.reap():
+            self._on_left()
+
     def reap(self) -> bool:
-        """Unlink all dead segments that are not pinned. Return False when this must be tried again
-        later, for example because a backup needs the files."""
+        """Unlink all dead segments that are not pinned, and cut the others that are to be. Return
+        False when this must be tried again later, for example because a backup needs the files."""
         doomed = [one for one in self._by_id.values() if one.gone and not one.pins]
-        if not doomed:
+        if not (doomed or self._ends):
             return True
         if self._stopped or self._running or not self._may_unlink():
             return False
         for segment in doomed:
             self._handles.close(segment)
             del self._by_id[segment.id]
+        ends, self._ends = self._ends, {}
+        cuts = [(self._by_id[one], end) for one, end in ends.items() if one in self._by_id]
         self._running = True
-        job = self._executor.submit(self._unlink, [segment.path for segment in doomed])
-        job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._unlinked, done))
+        job = self._executor.submit(self._remove, [one.path for one in doomed], cuts)
+        job.add_done_callback(lambda done: self._loop.call_soon_threadsafe(self._removed, done))
         return True
 
     def _may_unlink(self) -> bool:
@@ -83,17 +97,22 @@ class Unlinking:
             _log.warning("dead segments cannot be removed now: %s", error)
             return False
 
-    def _unlink(self, paths: Sequence[str]) -> None:
+    def _remove(self, paths: Sequence[str], cuts: Sequence[Cut]) -> list[Cut]:
+        """Return how long the segments are that were to be cut."""
+        files = self._handles.files
         for path in paths:
-            self._handles.files.unlink(path)
+            files.unlink(path)
+        return [(segment, cut_file(files, segment, end)) for segment, end in cuts]
 
-    def _unlinked(self, job: Future[None]) -> None:
+    def _removed(self, job: Future[list[Cut]]) -> None:
         self._running = False
         self._backup_lock.release()
         error = job.exception()
         if isinstance(error, Exception):
             self._failures.fatal(error, "an attempt to remove segments")
             return
+        for segment, end in job.result():
+            segment.end = end
         self.reap()
 
     def stop(self) -> None:

@@ -63,10 +63,14 @@ class FullDisk:
         """Whether part of the reserve is in use, or could not be allocated."""
         return not self._reserve.is_whole
 
-    def make_space(self, size_bytes: int) -> asyncio.Future[None]:
-        """Ensure that `size_bytes` are free on the disk, from the reserve if necessary. Raises
-        Full."""
-        return self._use(lambda: self._reserve.release_for(size_bytes))
+    def check_copy(self, size_bytes: int) -> asyncio.Future[None]:
+        """Check that a copy of `size_bytes` fits, with the reserve if necessary. Raises Full."""
+        return self._use(lambda: self._reserve.check_copy(size_bytes))
+
+    def make_space_for_copy(self, size_bytes: int) -> asyncio.Future[None]:
+        """Release some of the reserve for a copy that found no space for its next `size_bytes`.
+        Raises Full: there is none left for it."""
+        return self._use(lambda: self._reserve.release_for_copy(size_bytes))
 
     def make_space_for(self, item: QueuedWork, purpose: Purpose) -> bool:
         """Make space for an item that did not fit, before any other work between groups. Return

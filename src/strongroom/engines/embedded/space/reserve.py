@@ -8,6 +8,9 @@ groups (group_commit.py).
     UPKEEP    is served while at least half of the reserve is left, and may use the other half
     FREEING   is always tried, and may use all of it
 
+The copies of compaction free space too. They may use all but the last slice: that is for the commit
+which makes a copy count.
+
 An update that makes no record larger is never refused because the reserve is low. It takes space in
 the log only, and the log is overwritten again and again.
 
@@ -57,6 +60,7 @@ class Reserve:
         self._spare_bytes = 0
         self._has_warned = False
         full_bytes = ballast.full_bytes
+        self._slice_bytes = max(1, full_bytes // _SLICE_COUNT)
         self._floors = {
             Purpose.GROWTH: full_bytes,
             Purpose.UPKEEP: full_bytes // 2,
@@ -89,19 +93,24 @@ class Reserve:
     def release_slice(self, purpose: Purpose) -> None:
         """Release a slice of the ballast, if this purpose may use one more. Raises OSError."""
         if self.may_release(purpose):
-            slice_bytes = max(1, self._ballast.full_bytes // _SLICE_COUNT)
-            self._cut(max(self._floors[purpose], self._held_bytes - slice_bytes))
+            self._cut(max(self._floors[purpose], self._held_bytes - self._slice_bytes))
 
-    def release_for(self, size_bytes: int) -> None:
-        """Release enough of the ballast to have `size_bytes` free on the disk.
+    def check_copy(self, size_bytes: int) -> None:
+        """Check that a copy of `size_bytes` fits, if it may use the reserve. Nothing is released.
 
-        Raises: Full (the whole ballast is not enough; nothing is released), OSError.
+        Raises: Full, OSError.
         """
-        missing_bytes = size_bytes - self._ballast.free_bytes()
-        if missing_bytes > self._held_bytes:
+        for_copies_bytes = max(0, self._held_bytes - self._slice_bytes)
+        if size_bytes > self._ballast.free_bytes() + for_copies_bytes:
             raise Full(Purpose.FREEING)
-        if missing_bytes > 0:
-            self._cut(self._held_bytes - missing_bytes)
+
+    def release_for_copy(self, size_bytes: int) -> None:
+        """Release some of the ballast for a copy that found no space: a slice, or as much as the
+        copy needs if that is less. Raises: Full (only the last slice is left), OSError."""
+        if self._held_bytes <= self._slice_bytes:
+            raise Full(Purpose.FREEING)
+        step_bytes = min(size_bytes, self._slice_bytes)
+        self._cut(max(self._slice_bytes, self._held_bytes - step_bytes))
 
     def run_with_reserve(self, work: Callable[[], T], purpose: Purpose) -> T:
         """Run `work` and return its result. While the disk is too full for it, release a slice of

@@ -3,11 +3,12 @@
 Lives here: how each segment gets into a copy. Must not live here: which segments a snapshot names
 (backup.py), whether their bytes are whole (check.py).
 
-Bytes of a segment never change once a record names them: a segment only grows, and its id is never
-given again. So a file of an earlier backup that is long enough has the same bytes. It becomes a
-hard link. No command writes to the segments of a complete backup, so neither of the two backups can
-change the other. They share the bytes on the disk, and so a damage of these. Whoever reuses them
-has to verify them, and `copy_anew` replaces them by the source's.
+Bytes of a segment never change once a record names them: nothing is written there again, and its id
+is never given again. Only what no record names is cut off its end (bodies/cuts.py). So a file of an
+earlier backup that is long enough has the same bytes. It becomes a hard link. No command writes to
+the segments of a complete backup, so neither of the two backups can change the other. They share
+the bytes on the disk, and so a damage of these. Whoever reuses them has to verify them, and
+`copy_anew` replaces them by the source's.
 """
 
 from __future__ import annotations
