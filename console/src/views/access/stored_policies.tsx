@@ -43,7 +43,7 @@ export function StoredPolicies(): JSX.Element {
       <p class="hint">{words.policiesHint}</p>
       <div class="toolbar">
         <Select label={words.policiesOf} value={service.value} options={SERVICES.map((one) => [one, words.places[one]] as const)} onChange={choose} />
-        <Button onClick={page.reload}>{words.readAgain}</Button>
+        <Button name={words.reloadPolicies} onClick={page.reload}>{words.reload}</Button>
       </div>
       <Problem error={page.error.value} />
       {found && <Places page={found} service={service.value} />}

@@ -36,7 +36,7 @@ function Settings({ place }: { readonly place: ContainerPlace }): JSX.Element {
   const shown = properties.value;
   return (
     <div class="columns">
-      <Panel title={words.facts.lease}>
+      <Panel title={words.leaseTitle}>
         <Problem error={error.value} />
         {shown && (
           <>

@@ -59,7 +59,8 @@ export function Listing({ place }: { readonly place: PathPlace }): JSX.Element {
 
 function Nothing({ prefix, isFixed }: { readonly prefix: string; readonly isFixed: boolean }): JSX.Element {
   if (prefix) return <Empty title={texts.blobs.noMatchTitle}>{words.noMatch}</Empty>;
-  return <Empty title={texts.blobs.emptyTitle}>{isFixed ? words.emptyThen : words.emptyDirectory}</Empty>;
+  if (isFixed) return <Empty title={words.emptyThenTitle}>{words.emptyThen}</Empty>;
+  return <Empty title={texts.blobs.emptyTitle}>{words.emptyDirectory}</Empty>;
 }
 
 function NodeTable({ place, rows }: { readonly place: PathPlace; readonly rows: readonly NodeRow[] }): JSX.Element {
