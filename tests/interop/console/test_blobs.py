@@ -267,7 +267,7 @@ def test_a_snapshot_is_promoted(console: Console, served: Served, container: str
     console.page.get_by_role("tab", name="Versions").click()
     console.page.get_by_role("button", name="Promote").click()
     console.page.get_by_role("dialog").get_by_role("button", name="Promote").click()
-    expect(console.page.get_by_text("It is the blob's content again.")).to_be_visible()
+    expect(console.page.get_by_text("The blob has that content again.")).to_be_visible()
     assert stored(served, f"/{container}/b") == b"first text"
 
 

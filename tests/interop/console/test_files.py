@@ -166,7 +166,7 @@ def test_a_cancelled_upload_leaves_the_file_as_it_was(
     expect(console.page.get_by_role("progressbar", name="f", exact=True)).to_be_visible()
     with console.page.expect_response(lambda one: one.request.method == "DELETE"):
         console.button("Cancel").click()
-    text = "cancelled; what had this name is as it was before"
+    text = "cancelled; a file that had this name is as it was before"
     expect(console.page.get_by_text(text)).to_be_visible()
     let_go()
     assert stored(served, f"/{share}/f") == b"before"
