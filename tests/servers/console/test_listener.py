@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -258,6 +259,19 @@ def test_data_is_written_and_read_through_the_console(console: ServedConsole) ->
     listed = console.signed("/queue/shop?comp=list", fields=origin)
     assert b"<Name>jobs</Name>" in listed.body
     assert console.own("queue").signed("/shop?comp=list").status == 200
+
+
+@pytest.mark.parametrize("fault", ["busy", "error", "lost-reply"])
+def test_an_ordered_fault_spares_the_read_api_and_keeps_the_headers_of_data(fault: str) -> None:
+    with serving(SHOP, test_clock=True) as served:
+        plan = {"rules": [{"operation": "*", "resource": "*", "fault": fault}]}
+        ordered = served.ask("/.strongroom/faults", "PUT", json.dumps(plan).encode())
+        assert ordered.status == 200
+        for name in ("who", "overview", "requests", "access"):
+            assert served.api(name).status == 200
+        hit = served.signed("/blob/shop?comp=list", fields={"Sec-Fetch-Dest": "document"})
+        assert hit.status in (500, 503)
+        check_data_headers(hit, opened=True)
 
 
 def test_other_ports_have_no_console(console: ServedConsole) -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.auth.roles import Assignment
-from strongroom.servers.console.requests.filters import FilterProblem, parse_filter
+from strongroom.servers.console.requests.filters import WORDS_MAX, FilterProblem, parse_filter
 from strongroom.servers.console.requests.kept import ShortRecord
 from strongroom.servers.console.requests.scope import RequestScope
 
@@ -53,6 +53,12 @@ def test_an_unknown_field_is_a_part_of_the_word() -> None:
 def test_what_cannot_be_read_is_refused_with_the_reason(text: str) -> None:
     with pytest.raises(FilterProblem, match=r"filter|status|quote"):
         parse_filter(text)
+
+
+def test_a_filter_has_few_words_since_each_is_looked_for_in_every_record() -> None:
+    assert parse_filter("-nothing " * WORDS_MAX)(RECORD)
+    with pytest.raises(FilterProblem, match=f"A filter has {WORDS_MAX} words at most"):
+        parse_filter("-nothing " * (WORDS_MAX + 1))
 
 
 @given(st.text(max_size=60))

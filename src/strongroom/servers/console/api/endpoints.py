@@ -229,7 +229,10 @@ def _json(status: int, document: msgspec.Struct) -> Response:
 
 def _refused(refusal: ApiRefusal) -> Response:
     detail = ProblemDetail(code=refusal.code, text=refusal.text, needs=refusal.needs)
-    return _json(refusal.status, Problem(error=detail))
+    response = _json(refusal.status, Problem(error=detail))
+    if refusal.status == 429:
+        response.headers.append(("Retry-After", "1"))
+    return response
 
 
 def refused_by_rule(status: int, rule: str, text: str) -> Response:
