@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from strongroom.servers.console import oidc
 from strongroom.servers.console.api.documents import ExchangedToken
-from strongroom.servers.console.oidc import IssuerUnusable, SignIn, discover
+from strongroom.servers.console.oidc import EXCHANGES_MAX, IssuerUnusable, SignIn, discover
 from strongroom.servers.console.refusals import ApiRefusal
 from tests.servers.console.small_issuer import CLIENT, SmallIssuer, issuing
 
@@ -88,6 +89,29 @@ def test_an_issuer_that_misbehaves_is_bounded(
     monkeypatch.setattr(oidc, "TIMEOUT_S", 1.0 if mood == "slow" else 5.0)
     assert refused(sign_in)[0] == 502
     assert "/elsewhere" not in issuer.asked
+
+
+def test_few_exchanges_are_under_way_at_a_time_over_one_context(
+    issuer: SmallIssuer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SSL_CERT_FILE", str(issuer.certificate))
+    monkeypatch.setattr(oidc, "TIMEOUT_S", 1.0)
+    sign_in = asyncio.run(discover(issuer.url, CLIENT))
+    issuer.mood = "slow"
+    # Anybody may ask: no exchange may read the system's authorities again.
+    monkeypatch.delattr(ssl, "create_default_context")
+
+    async def ask() -> int:
+        body = {"code": "code", "verifier": VERIFIER, "redirect_uri": f"{ORIGIN}/"}
+        with pytest.raises(ApiRefusal) as refusal:
+            await sign_in.exchange(json.dumps(body).encode(), ORIGIN)
+        return refusal.value.status
+
+    async def play() -> list[int]:
+        together = await asyncio.gather(*(ask() for _ in range(EXCHANGES_MAX + 2)))
+        return [*together, await ask()]
+
+    assert asyncio.run(play()) == [502] * EXCHANGES_MAX + [429, 429, 502]
 
 
 @pytest.mark.parametrize(

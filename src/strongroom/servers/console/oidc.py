@@ -24,6 +24,7 @@ from strongroom.servers.copies.exchange import CopyExchange
 from strongroom.services.core.copies.sources import SourceBroken
 
 TIMEOUT_S: Final = 5.0
+EXCHANGES_MAX: Final = 8
 ANSWER_BYTES_MAX: Final = 64 * KIB
 _DESCRIPTION: Final = "/.well-known/openid-configuration"
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -72,12 +73,17 @@ class SignIn(msgspec.Struct, frozen=True):
     Attributes:
         issuer: what the page is told.
         token_endpoint: the only address that is asked.
-        tls: the context of the connection; None = the system's authorities.
+        tls: the context of the connections. It is made once: to read the authorities takes 25 ms,
+            and anybody may ask for an exchange.
+        places: of the exchanges that are under way at a time.
     """
 
     issuer: SignInIssuer
     token_endpoint: str
-    tls: ssl.SSLContext | None = None
+    tls: ssl.SSLContext
+    places: asyncio.Semaphore = msgspec.field(
+        default_factory=lambda: asyncio.Semaphore(EXCHANGES_MAX)
+    )
 
     async def exchange(self, body: bytes, origin: str) -> ExchangedToken:
         """Return the tokens for a code. Raises: ApiRefusal.
@@ -94,15 +100,24 @@ class SignIn(msgspec.Struct, frozen=True):
             "code_verifier": given.verifier,
             "redirect_uri": given.redirect_uri,
         }
+        if self.places.locked():
+            text = "Many sign-ins are under way. Wait a second, then repeat."
+            raise ApiRefusal(429, "TooManyRequests", text)
         try:
-            status, answer = await _ask(self.token_endpoint, self.tls, urlencode(form))
+            async with self.places:
+                status, answer = await _ask(self.token_endpoint, self.tls, urlencode(form))
         except IssuerUnusable as error:
             raise ApiRefusal(502, "IssuerUnusable", f"{error}.") from None
         return _tokens_of(status, answer)
 
 
 async def discover(issuer: str, client_id: str, tls: ssl.SSLContext | None = None) -> SignIn:
-    """Return the sign-in at an issuer, by its own description. Raises: IssuerUnusable."""
+    """Return the sign-in at an issuer, by its own description. Raises: IssuerUnusable.
+
+    Arguments:
+        tls: see SignIn; None = the system's authorities.
+    """
+    tls = tls or ssl.create_default_context()
     status, answer = await _ask(issuer.rstrip("/") + _DESCRIPTION, tls)
     if status != 200:
         raise IssuerUnusable(f"the description of {issuer} was answered with status {status}")
@@ -171,7 +186,7 @@ def _parts(url: str) -> SplitResult:
     return parts
 
 
-async def _ask(url: str, tls: ssl.SSLContext | None, form: str | None = None) -> tuple[int, bytes]:
+async def _ask(url: str, tls: ssl.SSLContext, form: str | None = None) -> tuple[int, bytes]:
     """Return the status and the body of one request. Raises: IssuerUnusable.
 
     Arguments:
@@ -180,9 +195,8 @@ async def _ask(url: str, tls: ssl.SSLContext | None, form: str | None = None) ->
     parts = _parts(url)
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            context = tls or ssl.create_default_context()
             port = parts.port or 443
-            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=context)
+            reader, writer = await asyncio.open_connection(parts.hostname, port, ssl=tls)
             exchange = CopyExchange(reader, writer, TIMEOUT_S, TIMEOUT_S)
             try:
                 writer.write(_request(parts, form))
