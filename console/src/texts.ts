@@ -289,7 +289,7 @@ export const texts = {
     principal: "Principal",
     role: "Role",
     scope: "Where",
-    takeBack: "Take back",
+    takeBack: "Remove",
     inTheFile: "in the roles file only",
     doesAddRole: "add a role",
     doesRemoveRole: (role: string, principal: string) => `remove ${role} of ${principal}`,

@@ -18,12 +18,12 @@ const blob = { credential, account: "shop", container: "c", blob: "b" };
 const file = { credential, account: "shop", share: "s", path: ["f"] };
 const root = document.createElement("div");
 /** What the service has, and the If-Match and metadata of each write. */
-const stored = { metadata: [] as Pairs, writes: [] as unknown[] };
+const stored = { metadata: [] as Pairs, tag: "", writes: [] as unknown[] };
 
 function answer(_: URL, { method, headers }: RequestInit): Promise<Response> {
   const sent = new Headers(headers);
   if (method === "PUT") stored.writes.push([sent.get("if-match"), sent.get("x-ms-meta-a")]);
-  if (method === "GET") return Promise.resolve(new Response("<Tags><TagSet/></Tags>"));
+  if (method === "GET") return Promise.resolve(new Response(`<Tags><TagSet><Tag><Key>a</Key><Value>${stored.tag}</Value></Tag></TagSet></Tags>`));
   return Promise.resolve(new Response("", { headers: stored.metadata.map(([name, value]) => [`x-ms-meta-${name}`, value] as [string, string]) }));
 }
 
@@ -38,25 +38,25 @@ function showFile(metadata: Pairs): void {
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
-const form = (): Element | null => root.querySelector(`form[aria-label="${words.metadata}"]`);
-const values = (): string[] => [...(form()?.querySelectorAll("input") ?? [])].map((one) => one.value);
-const button = (name: string): HTMLButtonElement | undefined => [...(form()?.querySelectorAll("button") ?? [])].find((one) => one.textContent === name);
-const said = (): string => form()?.querySelector('[role="status"]')?.textContent ?? "";
+const form = (label: string = words.metadata): Element | null => root.querySelector(`form[aria-label="${label}"]`);
+const values = (label?: string): string[] => [...(form(label)?.querySelectorAll("input") ?? [])].map((one) => one.value);
+const button = (name: string, label?: string): HTMLButtonElement | undefined => [...(form(label)?.querySelectorAll("button") ?? [])].find((one) => one.textContent === name);
+const said = (label?: string): string => form(label)?.querySelector('[role="status"]')?.textContent ?? "";
 
-async function type(value: string): Promise<void> {
-  const [, field] = form()?.querySelectorAll("input") ?? [];
+async function type(value: string, label?: string): Promise<void> {
+  const [, field] = form(label)?.querySelectorAll("input") ?? [];
   if (field) field.value = value;
   field?.dispatchEvent(new Event("input", { bubbles: true }));
   await settled();
 }
 
-async function press(name: string): Promise<void> {
-  button(name)?.click();
+async function press(name: string, label?: string): Promise<void> {
+  button(name, label)?.click();
   await settled();
 }
 
 beforeEach(() => {
-  Object.assign(stored, { metadata: [], writes: [] });
+  Object.assign(stored, { metadata: [], tag: "1", writes: [] });
   toasts.value = [];
   vi.stubGlobal("fetch", answer);
   session.value = { credential, who: null };
@@ -137,4 +137,19 @@ test("metadata of a file that others changed since it was seen is not replaced",
   stored.metadata = [["a", "1"]];
   await press(words.save);
   expect(stored.writes).toEqual([[null, "mine"]]);
+});
+
+test("tags that others changed since they were seen are not replaced, and are shown", async () => {
+  const tags = words.tagsHeading;
+  showBlob([], "e1");
+  await vi.waitFor(() => { expect(values(tags)).toEqual(["a", "1"]); }, 30_000);
+  stored.tag = "theirs";
+  await type("mine", tags);
+  await press(words.save, tags);
+  await vi.waitFor(() => { expect(said(tags)).toBe(words.pairsChanged); }, 30_000);
+  expect(stored.writes).toEqual([]);
+  expect(values(tags)).toEqual(["a", "mine"]);
+  await press(texts.tables.keepMine, tags);
+  await press(words.save, tags);
+  await vi.waitFor(() => { expect(stored.writes).toHaveLength(1); }, 30_000);
 });
