@@ -334,7 +334,7 @@ export const texts = {
   },
   testClock: {
     title: "Test clock",
-    hint: "This server was started with a test clock. Store time decides about leases, expiries and visibility. Signatures are checked by the real time, which does not move.",
+    hint: "This server was started with a test clock. Store time decides about leases, expiries and visibility. Signatures are checked by the real time, which stays as it is.",
     storeTime: "Store time",
     advanceBy: "Advance by (s)",
     move: "Move the time",
