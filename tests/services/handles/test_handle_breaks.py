@@ -324,6 +324,22 @@ def test_causes_that_come_during_a_break_add_up() -> None:
     given.run(scenario)
 
 
+def test_a_notice_goes_to_one_handle_whose_client_can_be_reached() -> None:
+    """A lease's handles may be on several connections of one client."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        lost, there = await mounted(on, "ann", answers=False), await mounted(on, "ann")
+        await lost.create("f", lease="a", wanted="RWH")
+        for _ in range(2):
+            await there.handle("f", lease="a", wanted="RWH")
+        lost.alive = False
+        await (await mounted(on, "bob")).open("f")
+        assert not lost.notices and len(there.notices) == 1
+
+    given.run(scenario)
+
+
 def test_a_lease_of_two_files_stays_when_the_deleted_one_is_closed() -> None:
     """A file that is to be deleted does not keep its lease's key from another file."""
 

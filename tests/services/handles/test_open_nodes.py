@@ -186,6 +186,8 @@ class Clients:
         }
         timers = {(file, key) for file, node in opens._nodes.items() for key in node.timers._timers}
         assert timers == now_breaking
+        for node in opens._nodes.values():
+            assert set(node._lock_waits) == {one.id for one in node.table.locks.waiting}
         assert live_timers() == len(timers)
         assert opens.counts.timed_out == self.timed_out
 
@@ -273,5 +275,24 @@ def test_the_timer_of_a_closed_file_does_not_end_a_later_break() -> None:
         await pass_time(on, 16)
         await opening
         assert counts.timed_out == 1
+
+    given.run(scenario)
+
+
+def test_after_a_disconnected_handle_was_closed_others_wait_for_the_next_change() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann, carl = await mounted(on, "ann"), await mounted(on, "carl", answers=False)
+        lost = await ann.create("f", lease="a", wanted="RH", durable=RequestedDurability())
+        await carl.handle("f", lease="c", wanted="RH")
+        await ann.leave()
+        bob, request = await mounted(on, "bob"), WaitingRequest()
+        opening = await waits(bob.open("f", share=R, request=request), request.has_waited)
+        await settle()
+        assert lost.is_closed and not opening.done()
+        assert not on.held.of(Opens).change(lost.partition).done()
+        carl.answer(*carl.notices[0])
+        request.cancelled.set_result(None)
+        await _refusable(opening)
 
     given.run(scenario)

@@ -8,11 +8,11 @@ Source: [MS-SMB2] sections 3.3.4.6, 3.3.4.7 and 3.3.6.5.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Coroutine, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from strongroom.semantics.file.oplocks import BreakNotice, CachingKey
+from strongroom.semantics.file.oplocks import BreakNotice, CachingHolder, CachingKey
 from strongroom.services.file.held.background import fetch_error
 from strongroom.services.file.held.open_handle import Handle
 
@@ -56,10 +56,12 @@ class BreakTimers:
             timer.cancel()
         return True
 
-    def keep(self, keys: Collection[CachingKey]) -> None:
-        """Stop the timers of all other holders: they have answered, or they have left."""
-        for key in self._timers.keys() - keys:
-            self.stop(key)
+    def keep(self, holders: Iterable[CachingHolder]) -> None:
+        """Stop all timers but those of the holders that are still being broken. The others have
+        answered, or they have left."""
+        if self._timers:
+            for key in self._timers.keys() - {one.key for one in holders if one.is_breaking}:
+                self.stop(key)
 
 
 def send(notice: BreakNotice, holders: Sequence[Handle]) -> bool:

@@ -57,12 +57,13 @@ class OpenNode:
             granted: the lock requests that are granted by the change.
         """
         self._table = table
-        self.timers.keep({one.key for one in table.holders if one.is_breaking})
+        self.timers.keep(table.holders)
         changes, self._changes = self._changes, []
-        locks = [self._lock_waits[one] for one in granted if one in self._lock_waits]
-        for waiter in (*changes, *locks):
-            if not waiter.done():
-                waiter.set_result(None)
+        for waiter in changes:
+            _wake(waiter)
+        for wait_id in granted:
+            if wait_id in self._lock_waits:
+                _wake(self._lock_waits[wait_id])
 
     def change(self) -> asyncio.Future[None]:
         """Return a future that is done once the table has changed. Call this before anything is
@@ -94,3 +95,8 @@ class OpenNode:
             yield granted
         finally:
             del self._lock_waits[wait_id]
+
+
+def _wake(waiter: asyncio.Future[None]) -> None:
+    if not waiter.done():
+        waiter.set_result(None)
