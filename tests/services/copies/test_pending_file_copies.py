@@ -16,14 +16,14 @@ from strongroom.operations.file import copy, file, rename, share
 from strongroom.semantics.core.copies import CopyStatus
 from strongroom.semantics.file.accesses import READ_DATA, Use
 from strongroom.services.blob.copies.copying import CopyBlob
-from strongroom.services.core.copies.sources import (
-    CopySources,
-)
+from strongroom.services.core.copies import opening
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
-from strongroom.services.file import nodes
-from strongroom.services.file.copies.copying import AbortCopyFile, CopyFile
+from strongroom.services.file.copies import copying
+from strongroom.services.file.copies.copying import AbortCopyFile
 from strongroom.services.file.files import SetFileMetadata
+from strongroom.services.file.node import access
 from strongroom.services.file.renaming import RenameNode, RenameSource
 from tests.services import blob_calls
 from tests.services import file_calls as do
@@ -237,9 +237,9 @@ def test_a_file_that_is_open_for_one_alone_does_not_become_a_blob() -> None:
 
 
 @pytest.mark.parametrize("source", ["a", "b"])
-@pytest.mark.parametrize("look", [1, 2])
+@pytest.mark.parametrize("is_before", [True, False])
 def test_a_target_that_is_deleted_meanwhile_is_created(
-    monkeypatch: pytest.MonkeyPatch, source: str, look: int
+    monkeypatch: pytest.MonkeyPatch, source: str, is_before: bool
 ) -> None:
     """F-CPY-03: whether it is deleted before the source is opened, or after that."""
 
@@ -247,21 +247,32 @@ def test_a_target_that_is_deleted_meanwhile_is_created(
         on = await ready()
         await do.write(on, "a", DATA)
         await do.write(on, "b", DATA)
-        looks, real = 0, nodes.view
+        look, open_named = access.look, opening.open_named
+        deletions = 0
 
-        async def view(services: Services, call: Any, *, is_directory: bool) -> Any:
-            nonlocal looks
-            looks += isinstance(call.input, CopyFile)
-            if looks == look and isinstance(call.input, CopyFile):
+        async def look_late(*given: Any) -> Any:
+            nonlocal deletions
+            if is_before and not deletions:
+                deletions += 1
                 await do.delete(on, "b")
-            return await real(services, call, is_directory=is_directory)
+            return await look(*given)
 
-        monkeypatch.setattr(nodes, "view", view)
-        if (source, look) == ("b", 1):
+        async def open_early(*given: Any) -> Any:
+            nonlocal deletions
+            opened = await open_named(*given)
+            if not is_before:
+                deletions += 1
+                await do.delete(on, "b")
+            return opened
+
+        monkeypatch.setattr(copying, "look", look_late)
+        monkeypatch.setattr(copying, "open_named", open_early)
+        if source == "b" and is_before:
             expected = (404, "CannotVerifyCopySource")
             assert await refused(begin(on, HERE + "file/b", "b")) == expected
             return
         await begin(on, HERE + "file/" + source, "b")
+        assert deletions == 1
         await done(on)
         assert await do.read(on, "b") == DATA
         assert do.problems(on) == []

@@ -174,8 +174,8 @@ def test_nothing_is_kept_of_a_handle_that_was_closed_while_it_was_opened(
         overwrite = opening_calls._Opening._overwrite
         ends: list[asyncio.Future[Any]] = []
 
-        async def overwritten(self: Any, where: Any, handle: Handle) -> Any:
-            found = await overwrite(self, where, handle)
+        async def overwritten(self: Any, handle: Handle) -> Any:
+            found = await overwrite(self, handle)
             end = file_calls.run(on, FORCE_CLOSE_HANDLES, "f", CloseHandles())
             ends.append(asyncio.ensure_future(end))
             for _ in range(1000):

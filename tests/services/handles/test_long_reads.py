@@ -10,6 +10,7 @@ import pytest
 
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.file.handles import transfers
+from strongroom.services.file.node import changing
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
 from tests.services import container_calls as given
@@ -70,7 +71,7 @@ def test_one_long_write_begins_in_a_turn(
         ann = await mounted(on)
         handle = await ann.handle("f", disposition=Disposition.OPEN_IF)
         async with counted_turns(on) as turns:
-            receive, change = extents.received, transfers.change_bytes
+            receive, change = extents.received, changing.change_bytes
 
             async def receive_noted(*given: Any) -> Any:
                 began.append(turns.number)

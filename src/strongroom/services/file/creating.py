@@ -29,11 +29,14 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
+from strongroom.services.file.node.changing import resized
+from strongroom.services.file.node.deciding import AdmittedNode, Edit
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeWritten
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY, PermissionRead
+from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind, ShareRecord
@@ -261,15 +264,30 @@ def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -
 
 
 async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    given = call.input
+    given, reads = call.input, Reads()
     require_overwrite(call)
-    reads = Reads()
-    permission_read = given.smb.permission.read_for(call, reads)
+    edit = _Overwrite(given, given.smb.permission.read_for(call, reads))
+    entry = RequestEntry(FileOperation.CREATE_FILE)
+    try:
+        return await ranges.change(services, call, entry, resized(0, edit, reads))
+    except StorageError as error:
+        if error.row is errors.RESOURCE_NOT_FOUND:
+            raise PathChanged from None  # deleted since it was found
+        raise
 
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
+
+class _Overwrite(Edit, frozen=True):
+    """The attributes of a file that Create File replaces by zeros."""
+
+    given: CreateFile
+    permission: PermissionRead
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        permission, first = permission_read.chosen(record.permission, found)
+        """See Edit."""
+        given, record = self.given, node.record
+        permission, first = self.permission.chosen(record.permission, found)
         after = msgspec.structs.replace(
             record,
             etag=stamp,
@@ -282,10 +300,3 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
             **overwritten_attributes(given.smb, record, stamp),
         )
         return after, first
-
-    try:
-        return await ranges.replace_all(services, call, FileOperation.CREATE_FILE, changes, reads)
-    except StorageError as error:
-        if error.row is errors.RESOURCE_NOT_FOUND:
-            raise PathChanged from None  # deleted since it was found
-        raise

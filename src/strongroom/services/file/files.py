@@ -15,24 +15,27 @@ from msgspec.structs import replace
 from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
-from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import deletion
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
-from strongroom.services.core.places import place_in, place_ref
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.creating import counted
 from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
+from strongroom.services.file.node.access import AccessReads, ByPath
+from strongroom.services.file.node.changing import resized
+from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited
+from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
-from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, attributes_in
+from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
 from strongroom.services.file.permissions import PermissionRead
+from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import (
     NOTHING_GIVEN,
     SmbProperties,
@@ -40,10 +43,9 @@ from strongroom.services.file.smb_properties import (
     of_changed,
 )
 from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys, records, share_keys
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core import keys, share_keys
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
 from strongroom.values import ContentProperties, Metadata
 
 
@@ -105,30 +107,17 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
     Raises: StorageError ReadOnlyAttribute, FileInvalidPermissionKey, InvalidHeaderValue, and what
         `nodes.view` raises.
     """
-    given = call.input
-    touch, reads = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE, Reads()
-    permission = given.smb.permission.read_for(call, reads)
-
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
-        after, first = _with_smb(given.smb, permission, touch, record, found, stamp)
-        more: dict[str, Any] = {"copy": None}
-        if given.properties is not None:
-            more["properties"] = given.properties
-        if given.size_bytes is not None:
-            more["size_bytes"] = given.size_bytes
-        return msgspec.structs.replace(after, **more), first
-
-    clears = clears_read_only(given.smb)
+    given, reads = call.input, Reads()
+    touch = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE
+    smb = _SmbEdit(given.smb, given.smb.permission.read_for(call, reads), touch)
+    edit = _FileProperties(smb, given.properties, given.size_bytes)
+    entry = RequestEntry(FileOperation.SET_PROPERTIES, clears_read_only=clears_read_only(given.smb))
     if given.size_bytes is not None:
-        return await ranges.resize(
-            services, call, given.size_bytes, changes, reads, clears_read_only=clears
-        )
+        return await ranges.change(services, call, entry, resized(given.size_bytes, edit, reads))
     written = await _change(
-        services, call, FileOperation.SET_PROPERTIES, changes, reads, clears=clears
+        services, call, entry.operation, edit, reads, clears=entry.clears_read_only
     )
-    _report_properties(services, written)
+    _report_properties(services.held.of(Watches), written)
     return written
 
 
@@ -138,84 +127,97 @@ async def set_directory_properties(
     """Set the SMB properties of a directory. Raises: as set_file_properties, but for
     ReadOnlyAttribute."""
     given, reads = call.input.smb, Reads()
-    permission = given.permission.read_for(call, reads)
-
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
-        return _with_smb(given, permission, Touch.SET_PROPERTIES, record, found, stamp)
-
-    written = await _change(services, call, None, changes, reads)
-    _report_properties(services, written)
+    edit = _SmbEdit(given, given.permission.read_for(call, reads), Touch.SET_PROPERTIES)
+    written = await _change(services, call, None, edit, reads)
+    _report_properties(services.held.of(Watches), written)
     return written
 
 
-def _report_properties(services: Services, written: NodeWritten) -> None:
+def _report_properties(watches: Watches, written: NodeWritten) -> None:
     where = written.where
     if not where.is_root:
-        change = modified(where.components, PROPERTIES)
-        services.held.of(Watches).report(where.generation, change)
+        watches.report(where.generation, modified(where.components, PROPERTIES))
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
     """Replace a file's metadata. Raises: StorageError ReadOnlyAttribute, and what `nodes.view`
     raises."""
-    changes = _with_metadata(call.input.metadata)
-    return await _change(services, call, FileOperation.SET_METADATA, changes)
+    return await _change(services, call, FileOperation.SET_METADATA, _Metadata(call.input.metadata))
 
 
 async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
     """Replace a directory's metadata. Raises: what `nodes.view` raises."""
-    return await _change(services, call, None, _with_metadata(call.input.metadata))
+    return await _change(services, call, None, _Metadata(call.input.metadata))
 
 
-def _with_metadata(metadata: Metadata) -> ranges.Changes:
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
+class _Metadata(Edit, frozen=True):
+    """Replaces the metadata."""
+
+    metadata: Metadata
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        touched = of_changed(NOTHING_GIVEN, record, Touch.SET_METADATA, stamp)
+        """See Edit."""
+        touched = of_changed(NOTHING_GIVEN, node.record, Touch.SET_METADATA, stamp)
         after = msgspec.structs.replace(
-            record, etag=stamp, modified=stamp, metadata=metadata, **touched
+            node.record, etag=stamp, modified=stamp, metadata=self.metadata, **touched
         )
         return after, ()
 
-    return changes
+
+class _SmbEdit(Edit, frozen=True):
+    """Sets the given SMB properties."""
+
+    given: SmbProperties
+    permission: PermissionRead
+    touch: Touch
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit."""
+        permission, first = self.permission.chosen(node.record.permission, found)
+        touched = of_changed(self.given, node.record, self.touch, stamp)
+        after = msgspec.structs.replace(
+            node.record, etag=stamp, modified=stamp, permission=permission, **touched
+        )
+        return after, first
 
 
-def _with_smb(
-    given: SmbProperties,
-    permission_read: PermissionRead,
-    touch: Touch,
-    record: FileRecord,
-    found: Found,
-    stamp: int,
-) -> tuple[FileRecord, tuple[Step, ...]]:
-    permission, first = permission_read.chosen(record.permission, found)
-    touched = of_changed(given, record, touch, stamp)
-    after = msgspec.structs.replace(
-        record, etag=stamp, modified=stamp, permission=permission, **touched
-    )
-    return after, first
+class _FileProperties(Edit, frozen=True):
+    """Sets SMB properties, and HTTP properties and the length if they are given."""
+
+    smb: _SmbEdit
+    properties: ContentProperties | None
+    size_bytes: int | None
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit."""
+        after, first = self.smb.apply(node, found, stamp)
+        more: dict[str, Any] = {"copy": None}
+        if self.properties is not None:
+            more["properties"] = self.properties
+        if self.size_bytes is not None:
+            more["size_bytes"] = self.size_bytes
+        return msgspec.structs.replace(after, **more), first
 
 
 async def _change(
     services: Services,
     call: Call[Any],
     operation: FileOperation | None,
-    changes: ranges.Changes,
+    edit: Edit,
     further: Reads | None = None,
     *,
     clears: bool = False,
 ) -> NodeWritten:
-    def change(
-        where: Where, record: FileRecord, found: Found, stamp: int
-    ) -> NodeChange[NodeWritten]:
-        after, first = changes(where, record, found, stamp)
-        return NodeChange(NodeWritten(where, after), after, first)
-
-    return await nodes.change_attributes(
-        services, call, operation, change, further=further, clears_read_only=clears
+    where, record = await nodes.change_attributes(
+        services, call, operation, Edited(edit), further=further, clears_read_only=clears
     )
+    return NodeWritten(where, record)
 
 
 async def delete_file(services: Services, call: Call[Any]) -> None:
@@ -223,16 +225,7 @@ async def delete_file(services: Services, call: Call[Any]) -> None:
 
     Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises.
     """
-    while True:
-        seen = await nodes.view(services, call, is_directory=False)
-        facts = facts_of(seen.record)
-        try:
-            with await enter(services, seen.where.partition, FileOperation.DELETE_FILE, facts):
-                await _delete(services, call, seen.where, facts)
-        except PathChanged:
-            continue
-        services.work.set()
-        return
+    _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=False))
 
 
 async def delete_directory(services: Services, call: Call[Any]) -> None:
@@ -241,8 +234,18 @@ async def delete_directory(services: Services, call: Call[Any]) -> None:
     Raises: StorageError DirectoryNotEmpty, CannotDeleteFileOrDirectory (the root, or it is
         read-only), and what `nodes.view` raises.
     """
+    _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=True))
+
+
+def _report_removed(watches: Watches, where: Where) -> None:
+    change = removed(where.components, is_directory=where.is_directory)
+    watches.report(where.generation, change)
+
+
+async def _deleted(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
+    """Delete what a request names. Returns its path."""
     while True:
-        seen = await nodes.view(services, call, is_directory=True)
+        seen = await nodes.view(services, call, is_directory=is_directory)
         if seen.where.is_root:
             raise StorageError(file_errors.CANNOT_DELETE)
         facts = facts_of(seen.record)
@@ -252,55 +255,45 @@ async def delete_directory(services: Services, call: Call[Any]) -> None:
         except PathChanged:
             continue
         services.work.set()
-        return
+        return seen.where
 
 
 async def _delete(services: Services, call: Call[Any], where: Where, facts: FileFacts) -> None:
     generation, reads = where.generation, Reads()
+    access = ByPath(RequestOrigin(call), where, facts).at_serial_point()
     decision = _Delete(
         keys.file_names(generation),
         reads.refs,
-        call.rule.purpose,
-        call=call.with_pure_authorization(),
-        where=where,
-        facts=facts,
-        share=reads.add(place_ref(call), records.SHARE),
-        attributes=reads.add(keys.file_attributes(generation, where.id), file_records.FILE),
+        access.purpose,
+        access,
+        read=access.add(reads),
         node=reads.add(keys.file_node(generation, where.id), file_records.NODE),
         parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
         parent_attributes=reads.add(parent_ref(where), file_records.FILE),
         usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
-        on_path=where.read(reads),
     )
-    await services.commit(decision)
-    change = removed(where.components, is_directory=where.is_directory)
-    services.held.of(Watches).report(generation, change)
+    await access.origin.submit(services, decision)
 
 
 class _Delete(Decision[None], frozen=True):
     """The decision that removes the name of a directory or file, and its attributes after it."""
 
-    call: Call[Any]
-    where: Where
-    facts: FileFacts
-    share: ReadOne[ShareRecord]
-    attributes: ReadOne[FileRecord]
+    access: ByPath
+    read: AccessReads
     node: ReadOne[NodeRecord]
     parent: ReadOne[NodeRecord]
     parent_attributes: ReadOne[FileRecord]
     usage: ReadOne[UsageRecord]
-    on_path: ReadAll[NameRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: PathChanged."""
-        call, where = self.call, self.where
-        share = place_in(call, found, self.share)
-        where.check(found, self.on_path)
-        record, node = attributes_in(where, found[self.attributes]), found[self.node]
-        if node is None or facts_of(record) != self.facts:
+        where = self.access.where
+        share, record = self.access.admit(found, self.read, stamp)
+        node = found[self.node]
+        if node is None:
             raise PathChanged
-        leases.guard(record.lease, call.terms.lease_id, call.rule.lease, stamp)
-        refused = deletion.rest_deletion_refusal(replace(self.facts, is_empty=not node.children))
+        facts = replace(facts_of(record), is_empty=not node.children)
+        refused = deletion.rest_deletion_refusal(facts)
         if refused is not None:
             raise StorageError(refused)
         freed = used(share, found[self.usage], -node.size_bytes)

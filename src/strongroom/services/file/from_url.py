@@ -117,5 +117,5 @@ async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) ->
     calculated = crc64(data)
     given.digests.check(calculated)
     put = PutRange(span=given.span, smb=given.smb, trailing_dots=given.trailing_dots)
-    written = await ranges.put_range(services, uploading(call, BytesBody(data), put))
+    written = await ranges.put_range(services, uploading(call, BytesBody(data), put), view)
     return RangeCopied(written, calculated)

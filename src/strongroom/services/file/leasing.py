@@ -19,13 +19,12 @@ from strongroom.services.core.decisions import Found
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.nodes import NodeChange, change_attributes
-from strongroom.services.file.paths import Where
+from strongroom.services.file.node.deciding import AdmittedNode, NodeChange, NodeRule
+from strongroom.services.file.nodes import change_attributes
 from strongroom.services.file.shares.share_snapshots import snapshot_ref
 from strongroom.services.file.shares.shares import change_share
 from strongroom.store.core import records
 from strongroom.store.core.records import ShareRecord
-from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Lease
 
 
@@ -60,17 +59,27 @@ async def lease_file(services: Services, call: Call[LeaseAction]) -> LeaseResult
 
     Raises: StorageError of the lease table (409), SharingViolation, and what `nodes.view` raises.
     """
-    fresh_id = leasing.fresh_id(services, call.input)
+    rule = _LeaseFile(call, leasing.fresh_id(services, call.input))
+    _, result = await change_attributes(services, call, FileOperation.LEASE_FILE, rule)
+    return result
 
-    def change(where: Where, record: FileRecord, found: Found, now: int) -> NodeChange[LeaseResult]:
-        lease, time_s = leasing.apply_or_wait(call, record.lease, fresh_id, now, LeaseKind.FILE)
+
+class _LeaseFile(NodeRule[LeaseResult], frozen=True):
+    """One action on the lease of a file."""
+
+    call: Call[LeaseAction]
+    fresh_id: str | None
+
+    def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[LeaseResult]:
+        """See NodeRule. Raises: StorageError of the lease table (409)."""
+        call, record = self.call, node.record
+        lease, time_s = leasing.apply_or_wait(
+            call, record.lease, self.fresh_id, stamp, LeaseKind.FILE
+        )
         result = leasing.result_of(call.input, record.etag, record.modified, lease, time_s)
-        changed = None
-        if lease != record.lease:
-            changed = msgspec.structs.replace(record, lease=lease)
-        return NodeChange(result, changed)
-
-    return await change_attributes(services, call, FileOperation.LEASE_FILE, change)
+        if lease == record.lease:
+            return NodeChange(result, None)
+        return NodeChange(result, msgspec.structs.replace(record, lease=lease))
 
 
 def _share_lease(found: Record | None) -> Lease | None:

@@ -1,16 +1,15 @@
 """Put Range, List Ranges and everything else that changes or lists the bytes of a file.
 
-Lives here: the changes, and the loop that prepares a change again when it is out of date. Must not
-live here: where bytes lie (store/core/extents). Source: "Put Range", "List Ranges", "Set File
-Properties" (a new length); reference file.md 5.
+Lives here: the changes, and how a request enters for them. Must not live here: the loop that begins
+anew when a change is out of date (node/changing.py), where bytes lie (store/core/extents). Source:
+"Put Range", "List Ranges", "Set File Properties" (a new length); reference file.md 5.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -25,28 +24,28 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.calls import BodySource, Call
-from strongroom.services.core.decisions import UNDECODED, Found, Reads
-from strongroom.services.core.places import place_ref
+from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, paths
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.held.changes import BYTES, Watches, modified
-from strongroom.services.file.nodes import NodeChange, NodeView, NodeWritten, PreparedChange
-from strongroom.services.file.past_states import check_snapshot_exists, newest_of
-from strongroom.services.file.paths import OnPath, PathChanged, Where
-from strongroom.services.file.readers import FileReaders, pins_of
+from strongroom.services.file.node.access import ByPath
+from strongroom.services.file.node.changing import (
+    Arrived,
+    BytesChange,
+    ClearedInside,
+    Entered,
+    change_bytes,
+)
+from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.origins import RequestOrigin
+from strongroom.services.file.nodes import NodeView, NodeWritten
+from strongroom.services.file.past_states import check_snapshot_exists
+from strongroom.services.file.paths import OnPath
 from strongroom.services.file.reading import registered
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
-from strongroom.services.file.sweep import sweep_bytes, sweep_step
-from strongroom.store.core import extents, records
-from strongroom.store.core.extents import (
-    Backlog,
-    Draft,
-    MapPlace,
-    Outdated,
-    Range,
-    RangeQuery,
-)
+from strongroom.store.core import extents
+from strongroom.store.core.extents import MapPlace, Range, RangeQuery
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import ByteRange, iso7, md5_text
 
@@ -56,14 +55,7 @@ _GRANULARITY_BYTES: Final = 512
 _RANGES_MAX: Final = 10_000
 _EVERYTHING: Final = 1 << 62
 _MARKER_DIGITS_MAX: Final = 19
-# How often a change waits for a sweep before it is refused as ServerBusy.
-_SWEEPS_MAX: Final = 20
-_SWEEP_S: Final = 0.05
 _LENGTH: Final = "Content-Length"
-
-Changes = Callable[[Where, FileRecord, Found, int], tuple[FileRecord, tuple[Step, ...]]]
-"""(the path, the attributes, further records, stamp) -> attributes as they will be, and the steps
-that come first. Pure."""
 
 
 class PutRange(OnPath, frozen=True, kw_only=True):
@@ -74,19 +66,81 @@ class PutRange(OnPath, frozen=True, kw_only=True):
     smb: SmbProperties = NOTHING_GIVEN
 
 
-class _BytesChange(msgspec.Struct, frozen=True):
-    """A change of bytes, with what its commit needs: the operation, the bytes and the new
-    attributes. `further` is what `changes` reads."""
+class RequestEntry(msgspec.Struct, frozen=True):
+    """How a request that changes bytes enters the table of opens.
+
+    `byte_range` is the (offset, length) of the bytes. For `clears_read_only` see RestRequest.
+    """
 
     operation: FileOperation
-    byte_range: tuple[int, int]
-    changes: Changes
-    further: Reads | None = None
+    byte_range: tuple[int, int] = WHOLE_FILE
     clears_read_only: bool = False
 
 
-async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
+class _Entering:
+    """Enters the file that a request names, once for each attempt.
+
+    Arguments:
+        seen: the file, if the request has looked at it before.
+    """
+
+    def __init__(
+        self, services: Services, call: Call[Any], entry: RequestEntry, seen: NodeView | None
+    ) -> None:
+        self._services = services
+        self._call = call
+        self._entry = entry
+        self._seen = seen
+
+    @asynccontextmanager
+    async def entered(self) -> AsyncIterator[Entered]:
+        """See Entering."""
+        services, call, entry = self._services, self._call, self._entry
+        seen, self._seen = self._seen, None
+        if seen is None:
+            seen = await nodes.view(services, call, is_directory=False)
+        facts = facts_of(seen.record)
+        with await enter(
+            services,
+            seen.where.partition,
+            entry.operation,
+            facts,
+            clears_read_only=entry.clears_read_only,
+            byte_range=entry.byte_range,
+        ):
+            access = ByPath(RequestOrigin(call), seen.where, facts)
+            yield Entered(access, seen.record.size_bytes)
+
+
+async def change(
+    services: Services,
+    call: Call[Any],
+    entry: RequestEntry,
+    bytes_change: BytesChange,
+    seen: NodeView | None = None,
+) -> NodeWritten:
+    """Change the bytes of the file that a request names, in one commit with its attributes.
+
+    Arguments:
+        seen: the file, if the request has looked at it before.
+
+    Raises: as `nodes.view` and `change_bytes`.
+    """
+    entering = _Entering(services, call, entry, seen)
+    access, record = await change_bytes(services, entering, bytes_change)
+    assert isinstance(access, ByPath), "it entered by its path"
+    where = access.where
+    services.held.of(Watches).report(where.generation, modified(where.components, BYTES))
+    return NodeWritten(where, record)
+
+
+async def put_range(
+    services: Services, call: Call[PutRange], seen: NodeView | None = None
+) -> NodeWritten:
     """Write the body to a range of a file.
+
+    Arguments:
+        seen: the file, if the request has looked at it before.
 
     Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
         lengths), Md5Mismatch, InvalidRange, ReadOnlyAttribute, and what `nodes.view` raises.
@@ -94,17 +148,16 @@ async def put_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     offset, length = call.input.span
     body = call.client.body
     _check_length(body, length)
-    seen = await nodes.view(services, call, is_directory=False)
+    if seen is None:
+        seen = await nodes.view(services, call, is_directory=False)
     _check_within(call.input, seen.record)
     arriving = _HashedBody(body, length)
     place = MapPlace(seen.where.partition, seen.where.id)
     draft = await extents.receive(services.store, place, offset, arriving, length)
     async with draft:
         _verify(call.input.md5, arriving.md5.digest())
-        bytes_change = _putting(call.input)
-        written = await _change(
-            services, call, bytes_change, lambda view: nullcontext(draft), seen=seen
-        )
+        put = BytesChange(Arrived(draft), _Putting(call.input))
+        written = await change(services, call, _entry(call.input), put, seen)
     return msgspec.structs.replace(written, md5=arriving.md5.digest())
 
 
@@ -116,23 +169,28 @@ async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     size_bytes = call.client.body.size_bytes
     if size_bytes is None or size_bytes:
         raise errors.invalid_header(_LENGTH, str(size_bytes or ""), "A clear has no body.")
-
-    def draft(view: NodeView) -> Draft:
-        _check_within(call.input, view.record)
-        return extents.clear(services.store, _map(view), *call.input.span)
-
-    return await _change(services, call, _putting(call.input), draft)
+    offset, length = call.input.span
+    # The edit refuses a range that ends behind the file.
+    cleared = BytesChange(ClearedInside(offset, offset + length), _Putting(call.input))
+    return await change(services, call, _entry(call.input), cleared)
 
 
-def _putting(given: PutRange) -> _BytesChange:
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
+def _entry(given: PutRange) -> RequestEntry:
+    return RequestEntry(FileOperation.PUT_RANGE, given.span)
+
+
+class _Putting(Edit, frozen=True):
+    """The attributes after a range was written or cleared."""
+
+    given: PutRange
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        _check_within(given, record)
-        touched = of_changed(given.smb, record, Touch.WRITE, stamp)
-        return msgspec.structs.replace(record, etag=stamp, modified=stamp, **touched), ()
-
-    return _BytesChange(FileOperation.PUT_RANGE, given.span, changes)
+        """See Edit."""
+        _check_within(self.given, node.record)
+        touched = of_changed(self.given.smb, node.record, Touch.WRITE, stamp)
+        return msgspec.structs.replace(node.record, etag=stamp, modified=stamp, **touched), ()
 
 
 def _check_within(given: PutRange, record: FileRecord) -> None:
@@ -188,155 +246,9 @@ class _HashedBody:
             raise _unlike_range(count)
 
 
-async def replace_all(
-    services: Services,
-    call: Call[Any],
-    operation: FileOperation,
-    changes: Changes,
-    further: Reads,
-    *,
-    clears_read_only: bool = False,
-) -> NodeWritten:
-    """Overwrite a file: all of its bytes are removed in the commit of `changes`.
-
-    Raises: PathChanged when it is no file any more; as put_range.
-    """
-
-    def draft(view: NodeView) -> Draft:
-        return extents.resize(services.store, _map(view), view.record.size_bytes, 0)
-
-    bytes_change = _BytesChange(operation, WHOLE_FILE, changes, further, clears_read_only)
-    return await _change(services, call, bytes_change, draft, is_resize=True)
-
-
-async def clear_copied_bytes(services: Services, call: Call[Any], changes: Changes) -> NodeWritten:
-    """Clear the bytes that a pending copy has written to the file, in the commit of `changes`.
-    Raises: as put_range."""
-
-    def draft(view: NodeView) -> Draft:
-        # The copy may have written more since the file was read.
-        return extents.clear(services.store, _map(view), 0, limits.FILE_BYTES_MAX)
-
-    bytes_change = _BytesChange(FileOperation.ABORT_COPY, WHOLE_FILE, changes)
-    return await _change(services, call, bytes_change, draft)
-
-
-async def resize(
-    services: Services,
-    call: Call[Any],
-    size_bytes: int,
-    changes: Changes,
-    further: Reads,
-    *,
-    clears_read_only: bool = False,
-) -> NodeWritten:
-    """Change the length of a file in the commit of `changes`. Raises: as put_range."""
-
-    def draft(view: NodeView) -> Draft:
-        return extents.resize(services.store, _map(view), view.record.size_bytes, size_bytes)
-
-    bytes_change = _BytesChange(
-        FileOperation.SET_PROPERTIES, WHOLE_FILE, changes, further, clears_read_only
-    )
-    return await _change(services, call, bytes_change, draft, is_resize=True)
-
-
-def _map(view: NodeView) -> MapPlace:
+def map_of(view: NodeView) -> MapPlace:
+    """Return the place of the map of a file's bytes."""
     return MapPlace(view.where.partition, view.where.id)
-
-
-async def _change(
-    services: Services,
-    call: Call[Any],
-    bytes_change: _BytesChange,
-    draft_of: Callable[[NodeView], AbstractAsyncContextManager[Draft]],
-    *,
-    is_resize: bool = False,
-    seen: NodeView | None = None,
-) -> NodeWritten:
-    """Commit a change of bytes together with the attributes.
-
-    Arguments:
-        draft_of: prepares the change of bytes for the state that was read. Its context discards
-            what a failed attempt has stored.
-        is_resize: whether that depends on the file's length.
-        seen: the file, if the request has looked at it before.
-    """
-    sweeps = 0
-    while True:
-        view, seen = seen or await nodes.view(services, call, is_directory=False), None
-        facts = facts_of(view.record)
-        try:
-            with await enter(
-                services,
-                view.where.partition,
-                bytes_change.operation,
-                facts,
-                clears_read_only=bytes_change.clears_read_only,
-                byte_range=bytes_change.byte_range,
-            ):
-                length = view.record.size_bytes if is_resize else None
-                async with draft_of(view) as draft:
-                    return await _commit(services, call, view, bytes_change, draft, length)
-        except (PathChanged, Outdated):
-            continue
-        except Backlog:
-            sweeps += 1
-            if sweeps > _SWEEPS_MAX:
-                raise StorageError(errors.SERVER_BUSY) from None
-            if not await sweep_bytes(services, view.where.partition, view.where.id):
-                await asyncio.sleep(_SWEEP_S)
-
-
-async def _commit(
-    services: Services,
-    call: Call[Any],
-    view: NodeView,
-    bytes_change: _BytesChange,
-    draft: Draft,
-    length: int | None,
-) -> NodeWritten:
-    """Try once to commit the change. The path is looked at once more, since others may have changed
-    it before this operation entered.
-
-    Raises: PathChanged, Outdated, Backlog.
-    """
-    where, maps, facts = view.where, services.held.of(FileReaders).maps, facts_of(view.record)
-    draft.move(_map(view))
-    second = Reads()
-    edges = second.add_all(draft.edges, UNDECODED)
-    look_reads = nodes.LookReads.of(second, call, where)
-    looked = await services.read(second)
-    if facts_of(look_reads.view(call, where, looked).record) != facts:
-        raise PathChanged
-    newest = newest_of(looked.require(look_reads.share, errors.SHARE_NOT_FOUND))
-    mutation = await draft.prepare(newest, looked.records(edges))
-    further = bytes_change.further
-    reads = Reads(() if further is None else further.refs)
-    share_read = reads.add(place_ref(call), records.SHARE)
-    leaves = reads.add_all(mutation.reads, UNDECODED)
-
-    def change(
-        where: Where, record: FileRecord, found: Found, stamp: int
-    ) -> NodeChange[tuple[NodeWritten, bool]]:
-        if length is not None and record.size_bytes != length:
-            raise PathChanged
-        share = found.require(share_read, errors.SHARE_NOT_FOUND)
-        pins = pins_of(services, share, where.partition, stamp)
-        after, first = bytes_change.changes(where, record, found, stamp)
-        written = mutation.decide(found.records(leaves), stamp, pins)
-        if written.has_garbage:
-            first = (*first, sweep_step(where.generation, where.id, stamp))
-        result = NodeWritten(where, after), bool(first)
-        return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
-
-    prepared = PreparedChange(where, facts, change, reads)
-    with maps.mutating(where.partition):
-        result, has_ordered = await nodes.commit(services, call, prepared)
-    if has_ordered:
-        services.work.set()
-    services.held.of(Watches).report(where.generation, modified(where.components, BYTES))
-    return result
 
 
 class ListRanges(OnPath, frozen=True, kw_only=True):
@@ -401,10 +313,10 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
             count = max(1, min(_RANGES_MAX, most - len(found)))
             query = RangeQuery(resume, end, count, _GRANULARITY_BYTES)
             if previous is None:
-                page = await extents.list_ranges(services.store, _map(view), view.version, query)
+                page = await extents.list_ranges(services.store, map_of(view), view.version, query)
             else:
                 page = await extents.list_changes(
-                    services.store, _map(view), previous, view.version, query
+                    services.store, map_of(view), previous, view.version, query
                 )
             for one in page.ranges:
                 is_more = found and found[-1].is_clear == one.is_clear

@@ -5,25 +5,14 @@ Lives here: held state. Must not live here: reading (reading.py), sweeping (swee
 
 from __future__ import annotations
 
+import msgspec
+
 from strongroom.engines.base import Partition
+from strongroom.engines.gateways import Gateways
 from strongroom.services.core.runner import Services
 from strongroom.services.file.past_states import newest_of
 from strongroom.store.core.extents import MapReaders, Pins
 from strongroom.store.core.records import ShareRecord
-
-
-def pins_of(services: Services, share: ShareRecord, file: Partition, stamp: int) -> Pins:
-    """Return the snapshots and readers that may read earlier bytes of a file. Each decision on the
-    bytes must call this again.
-
-    Arguments:
-        share: as the decision sees it.
-        stamp: the decision's.
-    """
-    readers = stamp
-    if services.store.gateways.is_alone:
-        readers = services.held.of(FileReaders).maps.pins(file, 0).reader
-    return Pins(newest_of(share), readers, share.lost)
 
 
 class FileReaders:
@@ -31,3 +20,25 @@ class FileReaders:
 
     def __init__(self) -> None:
         self.maps = MapReaders()
+
+
+class Pinning(msgspec.Struct, frozen=True):
+    """Finds the snapshots and readers that may read earlier bytes of a file, for decisions."""
+
+    maps: MapReaders
+    gateways: Gateways
+
+    @classmethod
+    def of(cls, services: Services) -> Pinning:
+        """Return it for the readers of this process."""
+        return cls(services.held.of(FileReaders).maps, services.store.gateways)
+
+    def pins(self, share: ShareRecord, file: Partition, stamp: int) -> Pins:
+        """Return them. Each decision on the bytes must call this again.
+
+        Arguments:
+            share: as the decision sees it.
+            stamp: the decision's.
+        """
+        readers = self.maps.pins(file, 0).reader if self.gateways.is_alone else stamp
+        return Pins(newest_of(share), readers, share.lost)

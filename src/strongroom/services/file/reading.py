@@ -21,11 +21,12 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import OFFSETS, WHOLE_FILE
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes, paths
-from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.nodes import NodeView
+from strongroom.services.file import paths
+from strongroom.services.file.node.access import ByPath
+from strongroom.services.file.node.origins import RequestOrigin
+from strongroom.services.file.node.reading import entered_for_reading
+from strongroom.services.file.nodes import NodeView, view_of
 from strongroom.services.file.paths import OnPath, PathChanged
-from strongroom.services.file.readers import FileReaders
 from strongroom.store.core import extents
 from strongroom.store.core.extents import MapPlace
 from strongroom.values import ByteRange
@@ -132,35 +133,16 @@ async def _enter_and_read(
     stack: ExitStack,
     byte_range: tuple[int, int] = WHOLE_FILE,
 ) -> NodeView:
-    """Enter the file and read it, with a registered reader that ends with `stack`.
-
-    The reader registers before the attributes are read, and their version is its position. In a
-    snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
-    still exists. Nobody has a file of a snapshot open for writing, so it needs no entry.
-    """
-    readers, is_present = services.held.of(FileReaders).maps, call.target.snapshot is None
+    """Enter the file and read it, with a registered reader that ends with `stack`."""
+    origin = RequestOrigin(call)
     while True:
         where = await paths.find(services, call, is_directory=False)
         with ExitStack() as attempt:
             try:
-                facts = None
-                if is_present:
-                    facts = facts_of((await nodes.look(services, call, where)).record)
-                    # Enter before the second look: a client sends its cached writes meanwhile.
-                    attempt.enter_context(
-                        await enter(
-                            services, where.partition, operation, facts, byte_range=byte_range
-                        )
-                    )
-                reading = readers.begin(where.partition)
-                attempt.callback(reading.end)
-                attempt.callback(services.store.gateways.begin_reading().end)
-                await reading.wait_for_mutations()
-                view = await nodes.look(services, call, where)
+                seen = await entered_for_reading(
+                    services, ByPath(origin, where), operation, attempt, byte_range
+                )
             except PathChanged:
                 continue
-            if facts is not None and facts_of(view.record) != facts:
-                continue
-            reading.set_position(view.version)
             stack.push(attempt.pop_all())
-            return view
+            return view_of(where, seen)

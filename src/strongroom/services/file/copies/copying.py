@@ -43,16 +43,23 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import creating, nodes, paths, ranges
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
-from strongroom.services.file.copies.reading import OWN, OpenFile
+from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
 from strongroom.services.file.creating import NewNode, StartedCopy
+from strongroom.services.file.node.access import ByPath, look
+from strongroom.services.file.node.changing import BytesChange, Cleared, resized
+from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited
+from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import used
-from strongroom.services.file.nodes import NodeChange, NodeWritten
+from strongroom.services.file.nodes import NodeView, NodeWritten, view_of
 from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.permissions import PermissionRead
+from strongroom.services.file.ranges import RequestEntry
+from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import CopyOrder
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
-from strongroom.values import Metadata
+from strongroom.values import ContentProperties, Metadata
 
 
 class CopyFile(OnPath, frozen=True, kw_only=True):
@@ -94,49 +101,67 @@ async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     given, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
     check_url(given.source)
     # This comes first: no other server is asked for a caller who may not write.
-    replaced_bytes = await _check(services, call)
+    destination = await _check(services, call)
     # A file has no tier, so an archived blob is refused: the source is read as by Get Blob.
     dots = given.source_trailing_dots
     asked = SourceRequest(is_read=True, trailing_dots=dots, by_caller=True)
     source, local = await open_named(services, call, given.source, asked, OWN)
     target = call.target
-    destination = f"{target.account}/{target.container}/{target.blob}"
-    order = copy_order(given.source, local, source, given.metadata or None, destination)
+    name = f"{target.account}/{target.container}/{target.blob}"
+    order = copy_order(given.source, local, source, given.metadata or None, name)
     sources = services.held.of(CopySources)
-    begun = await _begin(services, sources, call, source, order, replaced_bytes)
+    begun = await _begin(services, sources, call, source, order, destination)
     size_bytes = source.size_bytes
     if order.url and (size_bytes is None or size_bytes > limits.FILE_COPY_AWAITED_BYTES_MAX):
         return FileCopied(begun.record)
     return await _wait_for_end(services, call, begun, answer_at)
 
 
-async def _check(services: Services, call: Call[CopyFile]) -> int:
-    """Refuse a copy that cannot begin, whatever its source is. Returns the length of the present
-    file."""
+class _Destination(msgspec.Struct, frozen=True):
+    """The path of the copy, and the file that it overwrites; None = the name is free."""
+
+    where: Where
+    file: NodeView | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the file that is overwritten."""
+        return 0 if self.file is None else self.file.record.size_bytes
+
+
+async def _destination(services: Services, call: Call[CopyFile]) -> _Destination:
+    """Resolve the path of the copy, and look at the file there.
+
+    Raises: StorageError ResourceTypeMismatch, ParentNotFound; as `nodes.view`.
+    """
+    origin = RequestOrigin(call)
     while True:
         where = await paths.named(services, call)
         if where.is_directory:
             raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
         if where.entry is None:
-            return 0
+            return _Destination(where)
         creating.require_overwrite(call)
         try:
-            with _missing_as_changed():
-                return await _check_overwrite(services, call)
+            seen = await look(services, ByPath(origin, where))
         except PathChanged:
             continue
+        return _Destination(where, view_of(where, seen))
 
 
-async def _check_overwrite(services: Services, call: Call[CopyFile]) -> int:
-    view = await nodes.view(services, call, is_directory=False)
-    with await enter(
-        services,
-        view.where.partition,
-        FileOperation.COPY_DESTINATION,
-        facts_of(view.record),
-        clears_read_only=call.input.ignores_read_only,
-    ):
-        return view.record.size_bytes
+async def _check(services: Services, call: Call[CopyFile]) -> _Destination:
+    """Refuse a copy that cannot begin, whatever its source is."""
+    found = await _destination(services, call)
+    if found.file is not None:
+        with await enter(
+            services,
+            found.where.partition,
+            FileOperation.COPY_DESTINATION,
+            facts_of(found.file.record),
+            clears_read_only=call.input.ignores_read_only,
+        ):
+            pass
+    return found
 
 
 @contextmanager
@@ -171,7 +196,7 @@ async def _begin(
     call: Call[CopyFile],
     source: OpenSource,
     order: CopyOrder,
-    replaced_bytes: int,
+    destination: _Destination,
 ) -> NodeWritten:
     """Commit a pending copy and the job that carries it out. This takes ownership of the source."""
     copy_id = guid(services.clock)
@@ -180,11 +205,11 @@ async def _begin(
         if (source.size_bytes or 0) > limits.FILE_BYTES_MAX:
             raise errors.body_too_large(limits.FILE_BYTES_MAX)
         total_bytes = source.size_bytes or 0
-        await _check_quota(services, call, total_bytes, replaced_bytes)
+        await _check_quota(services, call, total_bytes, destination.size_bytes)
         copy = copies.started(copy_id, url_without_credentials(call.input.source), total_bytes)
-        start = _CopyStart(services, call, source, copy, order)
+        start = _CopyStart.of(call, source, copy, order)
         await sources.keep_open(copy_id, source)
-        begun = await start.begin()
+        begun = await start.begin(services, destination)
     except BaseException:
         sources.take(copy_id)
         await source.close()
@@ -203,119 +228,154 @@ def _copy_of(found: Record | None) -> Copy | None:
     return None if record is None else record.copy
 
 
-class _CopyStart:
-    """The commit that begins a copy: it empties the file that exists, or creates one."""
+class _CopyEdit(Edit, frozen=True):
+    """The attributes of a file that a copy overwrites. The file is empty until the copy ends."""
 
-    def __init__(
-        self,
-        services: Services,
-        call: Call[CopyFile],
-        source: OpenSource,
-        copy: Copy,
-        order: CopyOrder,
-    ) -> None:
-        self._services = services
-        self._call = call
-        self._source = source
-        self._file = source.file if isinstance(source, OpenFile) else None
-        call.input.smb.check(self._file)
-        self._smb = call.input.smb.of_new(self._file)
-        self._further = Reads()
-        self._permission = self._smb.permission.read_for(call, self._further)
-        self._started = StartedCopy(copy, order, call.input.smb.bits(self._file))
-        self._metadata = call.input.metadata or source.metadata
-        # The source's MD5 is that of content that has not arrived yet.
-        self._properties = source.properties.with_md5(None)
+    smb: SmbProperties
+    permission: PermissionRead
+    metadata: Metadata
+    properties: ContentProperties
+    started: StartedCopy
 
-    async def begin(self) -> NodeWritten:
-        """Begin the copy. A path that changes between the read and the commit is resolved again.
-
-        Raises: as copy_file.
-        """
-        services, call = self._services, self._call
-        while True:
-            where = await paths.named(services, call)
-            if where.is_directory:
-                raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
-            try:
-                if where.entry is None:
-                    return await creating.create(services, call, where, self._new())
-                creating.require_overwrite(call)
-                with _missing_as_changed():
-                    if self._is_source(where):
-                        return await self._onto_itself()
-                    return await self._overwrite()
-            except PathChanged:
-                continue
-
-    def _new(self) -> NewNode:
-        return NewNode(
-            is_directory=False,
-            smb=self._smb,
-            metadata=self._metadata,
-            properties=self._properties,
-            started=self._started,
-        )
-
-    def _is_source(self, where: Where) -> bool:
-        if self._file is None or self._file.is_past:
-            return False
-        source = self._file.where
-        return (source.generation, source.id) == (where.generation, where.id)
-
-    async def _overwrite(self) -> NodeWritten:
-        return await ranges.replace_all(
-            self._services,
-            self._call,
-            FileOperation.COPY_DESTINATION,
-            self._changes,
-            self._further,
-            clears_read_only=self._call.input.ignores_read_only,
-        )
-
-    async def _onto_itself(self) -> NodeWritten:
-        """Copy the file onto itself. No bytes move, so the copy is complete in one commit."""
-
-        def change(
-            where: Where, record: FileRecord, found: Found, stamp: int
-        ) -> NodeChange[NodeWritten]:
-            after, first = self._changes(where, record, found, stamp)
-            done = msgspec.structs.replace(
-                after,
-                size_bytes=record.size_bytes,
-                properties=self._source.properties,
-                copy=copies.succeeded(self._started.copy, stamp),
-            )
-            return NodeChange(NodeWritten(where, done), done, first[: len(first) - 1])
-
-        return await nodes.change_attributes(
-            self._services,
-            self._call,
-            FileOperation.COPY_DESTINATION,
-            change,
-            further=self._further,
-            clears_read_only=self._call.input.ignores_read_only,
-        )
-
-    def _changes(
-        self, where: Where, record: FileRecord, found: Found, stamp: int
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        permission, first = self._permission.chosen(record.permission, found)
+        """See Edit."""
+        after, first = self.copied(node.record, found, stamp)
+        access, started = node.access, self.started
+        return after, (*first, started.job_step(access.generation, access.id, stamp))
+
+    def copied(
+        self, record: FileRecord, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """Return the same without the job."""
+        permission, first = self.permission.chosen(record.permission, found)
+        attributes = creating.overwritten_attributes(self.smb, record, stamp)
         after = msgspec.structs.replace(
             record,
             etag=stamp,
             modified=stamp,
             size_bytes=0,
-            metadata=self._metadata,
-            properties=self._properties,
+            metadata=self.metadata,
+            properties=self.properties,
             permission=permission,
-            copy=self._started.copy,
-            **{
-                **creating.overwritten_attributes(self._smb, record, stamp),
-                "attributes": self._started.attributes,
-            },
+            copy=self.started.copy,
+            **{**attributes, "attributes": self.started.attributes},
         )
-        return after, (*first, self._started.job_step(where.generation, where.id, stamp))
+        return after, first
+
+
+class _OntoItself(Edit, frozen=True):
+    """The attributes of a file that is copied onto itself. No bytes move, so the copy is complete
+    in one commit.
+
+    `properties`: the file's own.
+    """
+
+    edit: _CopyEdit
+    properties: ContentProperties
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit."""
+        after, first = self.edit.copied(node.record, found, stamp)
+        done = msgspec.structs.replace(
+            after,
+            size_bytes=node.record.size_bytes,
+            properties=self.properties,
+            copy=copies.succeeded(self.edit.started.copy, stamp),
+        )
+        return done, first
+
+
+class _CopyStart(msgspec.Struct, frozen=True):
+    """The commit that begins a copy: it empties the file that exists, or creates one.
+
+    Attributes:
+        file: the source, if it is a file of this server.
+        properties: of the source.
+        further: what `edit` reads.
+    """
+
+    call: Call[CopyFile]
+    file: FileSource | None
+    properties: ContentProperties
+    edit: _CopyEdit
+    further: Reads
+
+    @classmethod
+    def of(
+        cls, call: Call[CopyFile], source: OpenSource, copy: Copy, order: CopyOrder
+    ) -> _CopyStart:
+        """Return it for an open source. Raises: InvalidHeaderValue."""
+        given, reads = call.input, Reads()
+        file = source.file if isinstance(source, OpenFile) else None
+        given.smb.check(file)
+        smb = given.smb.of_new(file)
+        edit = _CopyEdit(
+            smb,
+            smb.permission.read_for(call, reads),
+            given.metadata or source.metadata,
+            # The source's MD5 is that of content that has not arrived yet.
+            source.properties.with_md5(None),
+            StartedCopy(copy, order, given.smb.bits(file)),
+        )
+        return cls(call, file, source.properties, edit, reads)
+
+    async def begin(self, services: Services, destination: _Destination) -> NodeWritten:
+        """Begin the copy. A path that changes before the commit is resolved again.
+
+        Raises: as copy_file.
+        """
+        while True:
+            try:
+                if destination.file is None:
+                    new = self._new()
+                    return await creating.create(services, self.call, destination.where, new)
+                with _missing_as_changed():
+                    if self._is_source(destination.where):
+                        return await self._onto_itself(services)
+                    return await self._overwrite(services, destination.file)
+            except PathChanged:
+                destination = await _destination(services, self.call)
+
+    def _new(self) -> NewNode:
+        edit = self.edit
+        return NewNode(
+            is_directory=False,
+            smb=edit.smb,
+            metadata=edit.metadata,
+            properties=edit.properties,
+            started=edit.started,
+        )
+
+    def _is_source(self, where: Where) -> bool:
+        if self.file is None or self.file.is_past:
+            return False
+        source = self.file.where
+        return (source.generation, source.id) == (where.generation, where.id)
+
+    @property
+    def _entry(self) -> RequestEntry:
+        return RequestEntry(
+            FileOperation.COPY_DESTINATION, clears_read_only=self.call.input.ignores_read_only
+        )
+
+    async def _overwrite(self, services: Services, seen: NodeView) -> NodeWritten:
+        emptied = resized(0, self.edit, self.further)
+        return await ranges.change(services, self.call, self._entry, emptied, seen)
+
+    async def _onto_itself(self, services: Services) -> NodeWritten:
+        where, record = await nodes.change_attributes(
+            services,
+            self.call,
+            FileOperation.COPY_DESTINATION,
+            Edited(_OntoItself(self.edit, self.properties)),
+            further=self.further,
+            clears_read_only=self.call.input.ignores_read_only,
+        )
+        return NodeWritten(where, record)
 
 
 async def _wait_for_end(
@@ -347,11 +407,21 @@ async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
 
     Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what `nodes.view` raises.
     """
+    entry = RequestEntry(FileOperation.ABORT_COPY)
+    # The copy may have written more since the file was read.
+    written = Cleared(0, limits.FILE_BYTES_MAX)
+    await ranges.change(services, call, entry, BytesChange(written, _Abort(call.input.copy_id)))
 
-    def changes(
-        where: Where, record: FileRecord, found: Found, stamp: int
+
+class _Abort(Edit, frozen=True):
+    """The attributes of a file whose pending copy is aborted."""
+
+    copy_id: str
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        copy = copies.aborted(record.copy, call.input.copy_id, stamp)
+        """See Edit. Raises: StorageError NoPendingCopyOperation, CopyIdMismatch."""
+        record = node.record
+        copy = copies.aborted(record.copy, self.copy_id, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=copy), ()
-
-    await ranges.clear_copied_bytes(services, call, changes)

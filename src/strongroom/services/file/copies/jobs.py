@@ -12,40 +12,42 @@ file meanwhile. A piece of zeros is not written: it stays a hole.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.base import Ref, Step
 from strongroom.errors import core as errors
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.core.copies.pending import NotPending, PendingCopy, run_pending
 from strongroom.services.core.copies.sources import OpenSource, SourceBroken
-from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.decisions import Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
-from strongroom.services.file.node_writes import LengthReads, recounted
-from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.past_sweep import living_snapshots
+from strongroom.services.file.node.access import AccessReads, NodeAccess
+from strongroom.services.file.node.changing import (
+    AdmittedAccess,
+    Arrived,
+    BytesChange,
+    Cleared,
+    NewBytes,
+    change_bytes,
+)
+from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited, commit
+from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.paths import PathChanged
-from strongroom.services.file.readers import FileReaders, pins_of
-from strongroom.services.file.sweep import sweep_bytes, sweep_step
 from strongroom.store.core import extents, keys, records
-from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated, Pins
 from strongroom.store.core.records import DeletedShare, Job, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
-from strongroom.values import Purpose
+from strongroom.values import ContentProperties, Metadata, Purpose
 
 # The bytes of one commit; the map takes up to twice as many.
 _PIECE_BYTES: Final = 4 * limits.MIB
-_SWEEP_S: Final = 0.05
-_Edit = Callable[[FileRecord, Copy, int], FileRecord]
-"""Returns the new attributes, from the attributes, the pending copy and the stamp. It is pure."""
+_EVERYTHING: Final = Cleared(0, limits.FILE_BYTES_MAX)
 
 
 async def run_copy(services: Services, job: Job) -> None:
@@ -69,7 +71,7 @@ class _PendingFile(PendingCopy):
         self._services = services
         self._job = job
         self._order = job.order
-        self._place = MapPlace(keys.file(job.generation, int(job.blob)), int(job.blob))
+        self._access = _ByJob(JobOrigin(job))
 
     async def begin(self) -> None:
         """See PendingCopy.begin."""
@@ -102,174 +104,191 @@ class _PendingFile(PendingCopy):
             raise NotPending
         if not copy.copied_bytes or not self._order.url:
             return copy.copied_bytes
-        await self._change(lambda record, copy, stamp: record, self._emptied)
+        await self._change(_Nothing(self._job), _EVERYTHING)
         return 0
 
     async def _put(self, offset: int, data: bytes) -> None:
         """Commit a piece, and the progress that the copy makes by it."""
 
-        def advance(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-            known = max(copy.total_bytes, offset + len(data))
-            advanced = copies.advanced(
-                msgspec.structs.replace(copy, total_bytes=known), offset + len(data)
-            )
-            return msgspec.structs.replace(record, copy=advanced)
-
+        edit = _Advance(self._job, offset + len(data))
         if data.count(0) == len(data):
-            await self._change(advance)
+            await self._change(edit)
             return
-        store = self._services.store
-        draft = await extents.received(store, self._place, offset, data)
-        await self._change(advance, lambda: draft)
+        draft = await extents.received(self._services.store, self._access.map, offset, data)
+        async with draft:
+            await self._change(edit, Arrived(draft))
 
     async def _complete(self, source: OpenSource, size_bytes: int) -> None:
         metadata = self._order.metadata
-
-        def complete(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-            done = msgspec.structs.replace(copy, total_bytes=size_bytes)
-            # The source may have been replaced before a restart. Bytes, properties and metadata
-            # that were read together belong together.
-            return msgspec.structs.replace(
-                record,
-                etag=stamp,
-                modified=stamp,
-                size_bytes=size_bytes,
-                properties=source.properties,
-                metadata=source.metadata if metadata is None else metadata,
-                copy=copies.succeeded(done, stamp),
-            )
-
-        await self._change(complete)
+        if metadata is None:
+            metadata = source.metadata
+        await self._change(_Complete(self._job, size_bytes, source.properties, metadata))
 
     async def fail(self, reason: str) -> None:
         """See PendingCopy.fail."""
-
-        def give_up(record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-            ended = copies.failed(copy, reason, stamp)
-            return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=ended)
-
-        await self._change(give_up, self._emptied)
-
-    def _emptied(self) -> Draft:
-        return extents.clear(self._services.store, self._place, 0, limits.FILE_BYTES_MAX)
+        await self._change(_GiveUp(self._job, reason), _EVERYTHING)
 
     async def _copy(self) -> Copy | None:
         """Return the job's copy; None = it is not pending any more."""
-        ref = keys.file_attributes(self._job.generation, self._place.number)
-        (found,) = await self._services.store.read([ref])
+        (found,) = await self._services.store.read([self._access.attributes_ref])
         return _pending(file_records.FILE.of(found), self._job.token)
 
-    async def _change(self, edit: _Edit, draft_of: Callable[[], Draft] | None = None) -> None:
+    async def _change(self, edit: _OfPending, new_bytes: NewBytes | None = None) -> None:
         """Commit a change of the file while its record says that this very copy is pending.
-
-        Arguments:
-            draft_of: the change of its bytes, if there is one.
 
         Raises: NotPending.
         """
-        services, place = self._services, self._place
-        maps = services.held.of(FileReaders).maps
-        if draft_of is None:
-            try:
-                await services.commit(self._decision(edit, None))
-            except PathChanged:
-                raise NotPending from None  # its name is gone
+        if new_bytes is not None:
+            written = BytesChange(new_bytes, edit, is_patient=True)
+            await change_bytes(self._services, AdmittedAccess(self._access), written)
+            self._services.work.set()
             return
-        async with draft_of() as draft:
-            while True:
-                mutation = await draft.prepare(await self._newest())
-                try:
-                    with maps.mutating(place.partition):
-                        await services.commit(self._decision(edit, mutation))
-                except Outdated:
-                    continue
-                except Backlog:
-                    if not await sweep_bytes(services, place.partition, place.number):
-                        await asyncio.sleep(_SWEEP_S)
-                    continue
-                break
-        services.work.set()
+        try:
+            await commit(self._services, self._access, Edited(edit))
+        except PathChanged:
+            raise NotPending from None  # its name is gone
 
-    async def _newest(self) -> int:
-        """Return the stamp of the share's newest snapshot; 0 = it has none."""
-        living = await living_snapshots(self._services, self._job.generation)
-        return max(living, default=0)
 
-    def _decision(self, edit: _Edit, mutation: Mutation | None) -> _Change:
-        services, place = self._services, self._place
-        account, share, _ = self._order.destination.split("/", 2)
-        ref, generation, reads = keys.share(account, share), self._job.generation, Reads()
-        attributes = keys.file_attributes(generation, place.number)
+class JobOrigin(ShareOrigin, frozen=True):
+    """The job of a pending copy. It has no client any more."""
 
-        def pins(share: ShareRecord, stamp: int) -> Pins:
-            return pins_of(services, share, place.partition, stamp)
+    job: Job
 
-        return _Change(
-            place.partition,
-            reads.refs,
-            Purpose.GROWTH,
-            job=self._job,
-            edit=edit,
-            mutation=mutation,
-            pins=pins,
-            share=reads.add(ref, records.SHARE),
-            kept=reads.add(keys.deleted_place(ref, generation), records.DELETED_SHARE),
-            attributes=reads.add(attributes, file_records.FILE),
-            length=LengthReads.of(reads, generation, place.number),
-            leaves=reads.add_all(() if mutation is None else mutation.reads, UNDECODED),
+    @property
+    def share_ref(self) -> Ref:
+        """See ShareOrigin."""
+        assert self.job.order is not None
+        account, share, _ = self.job.order.destination.split("/", 2)
+        return keys.share(account, share)
+
+    @property
+    def generation(self) -> int:
+        """See ShareOrigin."""
+        return self.job.generation
+
+    @property
+    def snapshot(self) -> int | None:
+        """See ShareOrigin."""
+        return None
+
+
+class _JobReads(AccessReads, frozen=True, kw_only=True):
+    """The reads of a job. `kept`: the share, if it is soft-deleted."""
+
+    kept: ReadOne[DeletedShare]
+
+
+class _ByJob(NodeAccess, frozen=True):
+    """The access of a job to the destination of its copy, as long as that is pending."""
+
+    origin: JobOrigin
+
+    @property
+    def id(self) -> int:
+        """See NodeAccess."""
+        return int(self.origin.job.blob)
+
+    @property
+    def purpose(self) -> Purpose:
+        """See NodeAccess."""
+        return Purpose.GROWTH
+
+    def at_serial_point(self) -> _ByJob:
+        """See NodeAccess."""
+        return self
+
+    def add(self, reads: Reads) -> _JobReads:
+        """See NodeAccess."""
+        share = self.origin.share_ref
+        return _JobReads(
+            reads.add(share, records.SHARE),
+            reads.add(self.attributes_ref, file_records.FILE),
+            kept=reads.add(keys.deleted_place(share, self.generation), records.DELETED_SHARE),
+        )
+
+    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        """See NodeAccess. A soft-deleted share counts too, so that its copy is not pending for ever
+        after it is restored. Raises: NotPending."""
+        assert isinstance(read, _JobReads), "it has added them"
+        share, kept, record = found[read.share], found[read.kept], found[read.attributes]
+        if share is None or share.generation != self.generation:
+            if kept is None:
+                raise NotPending
+            share = kept.record
+        if record is None or _pending(record, self.origin.job.token) is None:
+            raise NotPending
+        return share, record
+
+
+class _OfPending(Edit, frozen=True):
+    """What a pending copy does to the attributes of its destination."""
+
+    job: Job
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit. Raises: NotPending."""
+        copy = _pending(node.record, self.job.token)
+        if copy is None:
+            raise NotPending
+        return self.edited(node.record, copy, stamp), ()
+
+    def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+        """Return the new attributes. `copy` is the pending one."""
+        raise NotImplementedError
+
+
+class _Nothing(_OfPending, frozen=True):
+    """Leaves the attributes as they are, while the bytes change."""
+
+    def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+        """See _OfPending."""
+        return record
+
+
+class _Advance(_OfPending, frozen=True):
+    """Notes the progress of the copy: its bytes have arrived up to `end`."""
+
+    end: int
+
+    def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+        """See _OfPending."""
+        known = msgspec.structs.replace(copy, total_bytes=max(copy.total_bytes, self.end))
+        return msgspec.structs.replace(record, copy=copies.advanced(known, self.end))
+
+
+class _Complete(_OfPending, frozen=True):
+    """Ends the copy. The source may have been replaced before a restart. Bytes, properties and
+    metadata that were read together belong together."""
+
+    size_bytes: int
+    properties: ContentProperties
+    metadata: Metadata
+
+    def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+        """See _OfPending."""
+        done = msgspec.structs.replace(copy, total_bytes=self.size_bytes)
+        return msgspec.structs.replace(
+            record,
+            etag=stamp,
+            modified=stamp,
+            size_bytes=self.size_bytes,
+            properties=self.properties,
+            metadata=self.metadata,
+            copy=copies.succeeded(done, stamp),
         )
 
 
-class _Change(Decision[None], frozen=True):
-    """The decision that changes the destination file of a pending copy.
+class _GiveUp(_OfPending, frozen=True):
+    """Ends the copy as failed."""
 
-    Attributes:
-        mutation: the change of the file's bytes, if there is one.
-        pins: (the share, the commit's stamp) -> the snapshots and readers that may read earlier
-            states.
-        kept: the share, if it is soft-deleted.
-        leaves: the reads of `mutation`.
-    """
+    reason: str
 
-    job: Job
-    edit: _Edit
-    mutation: Mutation | None
-    pins: Callable[[ShareRecord, int], Pins]
-    share: ReadOne[ShareRecord]
-    kept: ReadOne[DeletedShare]
-    attributes: ReadOne[FileRecord]
-    length: LengthReads
-    leaves: ReadAll[bytes]
-
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
-        share, record = self._share(found), found[self.attributes]
-        copy = _pending(record, self.job.token)
-        if record is None or copy is None:
-            raise NotPending
-        after = self.edit(record, copy, stamp)
-        own = Write(keys.FILE_KEY, file_records.FILE.encode(after))
-        if self.mutation is None:
-            counted = recounted(share, found, self.length, after.size_bytes)
-            made = Commit(None, (*counted, Step(self.partition, (own,))))
-            return with_past_states(share, self.reads, found, made, stamp)
-        pins = self.pins(share, stamp)
-        changed = self.mutation.decide(found.records(self.leaves), stamp, pins)
-        step = Step(self.partition, (own, *changed.writes), changed.adopt, changed.drop)
-        steps: tuple[Step, ...] = (step,)
-        if changed.has_garbage:
-            steps = (sweep_step(self.job.generation, int(self.job.blob), stamp), step)
-        return with_past_states(share, self.reads, found, Commit(None, steps), stamp)
-
-    def _share(self, found: Found) -> ShareRecord:
-        """Return the share. A soft-deleted share counts too, so that its copy is not pending for
-        ever after it is restored. Raises: NotPending."""
-        share, kept = found[self.share], found[self.kept]
-        if share is not None and share.generation == self.job.generation:
-            return share
-        if kept is None:
-            raise NotPending
-        return kept.record
+    def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
+        """See _OfPending."""
+        ended = copies.failed(copy, self.reason, stamp)
+        return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=ended)
 
 
 def _pending(record: FileRecord | None, copy_id: str) -> Copy | None:

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
+from strongroom.engines.base import Ref
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
@@ -28,17 +29,18 @@ from strongroom.services.core.copies.sources import (
     require_part,
     source_missing,
 )
-from strongroom.services.core.decisions import Reads
+from strongroom.services.core.decisions import Found, ReadOne
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
-from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.held.share_holds import require_share
-from strongroom.services.file.past_states import attributes_at
+from strongroom.services.file.node.access import ByPath, share_of
+from strongroom.services.file.node.origins import ShareOrigin
+from strongroom.services.file.node.reading import entered_for_reading
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT
-from strongroom.services.file.readers import FileReaders
-from strongroom.store.core import extents, keys, records
+from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapPlace, RangeQuery
+from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import etag_text
@@ -121,86 +123,76 @@ def _judge(wanted: SourceRequest, record: FileRecord) -> None:
     check(wanted.conditions, record.etag, record.modified, {})
 
 
+class SourceOrigin(ShareOrigin, frozen=True):
+    """A copy that reads a file, whose reader is authorized. No lease guards a read."""
+
+    source: LocalSource
+
+    @property
+    def share_ref(self) -> Ref:
+        """See ShareOrigin."""
+        return keys.share(self.source.account, self.source.container)
+
+    @property
+    def generation(self) -> int:
+        """See ShareOrigin."""
+        return self.source.generation
+
+    @property
+    def snapshot(self) -> int | None:
+        """See ShareOrigin."""
+        return self.source.snapshot
+
+    def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
+        """See ShareOrigin. Raises: StorageError CannotVerifyCopySource."""
+        record = found[share]
+        if record is None or record.generation != self.generation:
+            raise source_missing(errors.SHARE_NOT_FOUND)
+        if self.snapshot is not None and self.snapshot not in record.snapshots:
+            raise source_missing(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
+        return record
+
+
 async def _enter_and_read(services: Services, source: LocalSource, stack: ExitStack) -> FileSource:
     """Return the file, entered, with a registered reader that ends with `stack`."""
-    readers = services.held.of(FileReaders).maps
+    origin = SourceOrigin(source)
     while True:
-        where = await _find(services, source)
-        try:
-            facts = facts_of((await _read(services, source, where)).record)
-        except PathChanged:
-            continue
+        where = await _find(services, origin)
         with ExitStack() as attempt:
-            # Enter before the second read: a client sends its cached writes while this waits.
-            # A snapshot needs no entry: nobody has one open for writing.
-            if source.snapshot is None:
-                attempt.enter_context(
-                    await enter(services, where.partition, FileOperation.COPY_SOURCE, facts)
-                )
-            reading = readers.begin(where.partition)
-            attempt.callback(reading.end)
-            attempt.callback(services.store.gateways.begin_reading().end)
-            await reading.wait_for_mutations()
             try:
-                file = await _read(services, source, where)
+                seen = await entered_for_reading(
+                    services, ByPath(origin, where), FileOperation.COPY_SOURCE, attempt
+                )
             except PathChanged:
                 continue
-            if facts_of(file.record) != facts:
-                continue
-            reading.set_position(file.version)
+            text = await _permission(services, where.generation, seen.record.permission)
             stack.push(attempt.pop_all())
-            return file
+            is_past = source.snapshot is not None
+            return FileSource(where, seen.record, seen.version, text, is_past)
 
 
-async def _find(services: Services, source: LocalSource) -> Where:
-    await _check_share(services, source)
+async def _find(services: Services, origin: SourceOrigin) -> Where:
+    source = origin.source
     await require_share(services, source.generation)
     try:
         path = paths.components(source.blob, trailing_dots=source.trailing_dots)
         where = await paths.walk(services, source.generation, path, source.snapshot)
+        if where.entry is None or where.is_directory:
+            raise StorageError(errors.RESOURCE_NOT_FOUND)
     except StorageError as refusal:
+        # Names that are gone with their share, or with its snapshot, are not what is missing.
+        await share_of(services, origin)
         raise source_missing(refusal.row) from None
-    if where.entry is None or where.is_directory:
-        raise source_missing(errors.RESOURCE_NOT_FOUND)
     return where
 
 
-async def _check_share(services: Services, source: LocalSource) -> None:
-    """Check that the share, and its snapshot, exist. Raises: StorageError
-    CannotVerifyCopySource."""
-    (share,) = await services.store.read([keys.share(source.account, source.container)])
-    found = records.SHARE.of(share)
-    if found is None or found.generation != source.generation:
-        raise source_missing(errors.SHARE_NOT_FOUND)
-    if source.snapshot is not None and source.snapshot not in found.snapshots:
-        raise source_missing(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
-
-
-async def _read(services: Services, source: LocalSource, where: Where) -> FileSource:
-    """Return the attributes, and the permission that they name. Raises: PathChanged."""
-    at = source.snapshot
-    if at is None:
-        reads = Reads()
-        attributes = reads.add(keys.file_attributes(where.generation, where.id), file_records.FILE)
-        on_path = where.read(reads)
-        seen = await services.read(reads)
-        where.check(seen, on_path)
-        found = seen.record(attributes)
-    else:
-        found = await attributes_at(services.store, where.partition, at)
-        # This comes last: a snapshot that exists now existed when its records were read.
-        await _check_share(services, source)
-    record = file_records.FILE.of(found)
-    if found is None or record is None:
-        raise PathChanged
-    text = DEFAULT_TEXT
-    if record.permission != DEFAULT_KEY:
-        ref = keys.permission(where.generation, record.permission)
-        (kept,) = await services.store.read([ref])
-        permission = file_records.PERMISSION.of(kept)
-        text = DEFAULT_TEXT if permission is None else permission.text
-    version = found.version if at is None else at
-    return FileSource(where, record, version, text, is_past=at is not None)
+async def _permission(services: Services, generation: int, key: str) -> str:
+    """Return the text of a permission."""
+    if key == DEFAULT_KEY:
+        return DEFAULT_TEXT
+    (kept,) = await services.store.read([keys.permission(generation, key)])
+    permission = file_records.PERMISSION.of(kept)
+    return DEFAULT_TEXT if permission is None else permission.text
 
 
 async def _nothing() -> AsyncIterator[bytes]:

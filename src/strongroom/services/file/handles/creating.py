@@ -19,8 +19,8 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.runner import Services
 from strongroom.services.file.creating import linked
 from strongroom.services.file.handles import transfers
-from strongroom.services.file.handles.deciding import share_in
 from strongroom.services.file.handles.model import RequestedOpen, ShareAccess
+from strongroom.services.file.node.origins import tree_share
 from strongroom.services.file.node_writes import parent_ref, parent_touched
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import Where
@@ -86,7 +86,7 @@ class _Create(Decision[tuple[Where, FileRecord]], frozen=True, kw_only=True):
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
         """See Decision.decide. Raises: PathChanged."""
         where, is_directory = self.where, self.asked.must_be_directory
-        share = share_in(self.access, found[self.share])
+        share = tree_share(self.access, found[self.share])
         where.check(found, self.on_path)
         transfers.check_size(share, self.asked.allocation_bytes or 0)
         key, first = self.permission.chosen(DEFAULT_KEY, found)

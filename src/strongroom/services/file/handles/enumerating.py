@@ -20,7 +20,7 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, wildcards
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import NodePlace, operating
+from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.information import allocation
 from strongroom.services.file.handles.model import (
     EnumeratedNode,
@@ -29,6 +29,8 @@ from strongroom.services.file.handles.model import (
 )
 from strongroom.services.file.held.open_handle import Enumeration
 from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.node.access import ByHandle, look, share_of
+from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.past_states import names_at, past_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -106,7 +108,7 @@ async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
     """Return the row of `.` or `..`. The root is its own parent."""
     is_own = name == "." or handle.is_root
     node_id = handle.node_id if is_own else handle.parent_id
-    seen = await deciding.read_node(services, NodePlace(handle.access, node_id))
+    seen = await look(services, ByHandle(TreeOrigin(handle.access), node_id))
     return EnumeratedNode(name, node_id, seen.record, 0)
 
 
@@ -151,5 +153,5 @@ async def _joined(
             reserved = held.reserved_bytes(handle.access.opens_of(name.id))
             size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
             found[key] = EnumeratedNode(name.name, name.id, record, size)
-    deciding.share_in(handle.access, await deciding.stored_share(services, handle.access))
+    await share_of(services, TreeOrigin(handle.access))
     return [(key, found.get(key)) for key, _ in names]

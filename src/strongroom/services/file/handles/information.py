@@ -21,25 +21,38 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding, transfers
-from strongroom.services.file.handles.deciding import NodeState, RequestWait, operating
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import (
     AsyncRequest,
     Handle,
     NodeInfo,
     RequestedAttributes,
 )
-from strongroom.services.file.held.changes import Aspect
+from strongroom.services.file.held.changes import Aspect, Watches
 from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT, PermissionGiven
-from strongroom.store.core import extents, keys
-from strongroom.store.core.extents import Draft
-from strongroom.store.core.records import ShareRecord
+from strongroom.services.file.node.access import look
+from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
+from strongroom.services.file.node.deciding import (
+    AdmittedNode,
+    Edit,
+    Edited,
+    NodeChange,
+    NodeRule,
+    commit,
+)
+from strongroom.services.file.permissions import (
+    DEFAULT_KEY,
+    DEFAULT_TEXT,
+    PermissionGiven,
+    PermissionRead,
+)
+from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Purpose
 
 _CLUSTER_BYTES: Final = 4096
+_OF_SIZE: Final = Aspect.SIZE | Aspect.LAST_WRITE
 
 
 def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
@@ -53,21 +66,20 @@ async def attributes(services: Services, handle: Handle) -> NodeInfo:
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
     with operating(handle):
-        seen = await deciding.read_node(services, deciding.place_of(handle))
-        return info_of(services, handle, seen.record)
+        seen = await look(services, deciding.access_of(handle))
+        return info_of(services.held.of(Opens), handle, seen.record)
 
 
-def info_of(services: Services, handle: Handle, record: FileRecord) -> NodeInfo:
+def info_of(opens: Opens, handle: Handle, record: FileRecord) -> NodeInfo:
     """Return the values of the information classes for these attributes."""
-    held = services.held.of(Opens)
-    reserved = held.reserved_bytes(handle.partition)
+    reserved = opens.reserved_bytes(handle.partition)
     return NodeInfo(
         handle.node_id,
         handle.parent_id,
         record,
         handle.path,
         allocation_bytes=0 if record.is_directory else allocation(record.size_bytes, reserved),
-        is_delete_pending=held.table(handle.partition).deletion.is_pending,
+        is_delete_pending=opens.table(handle.partition).deletion.is_pending,
         mask=handle.mask,
         mode=handle.mode,
         share_created=handle.access.generation,
@@ -93,22 +105,27 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
         _freeze(handle, given)
         if bits is None and not ticks:
             return
-        frozen = frozenset(handle.frozen)
-
-        def change(
-            share: ShareRecord, record: FileRecord, found: Found, stamp: int
-        ) -> NodeChange[None]:
-            after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
-            changes: dict[str, Any] = {_NAMES[field]: time for field, time in ticks.items()}
-            if bits is not None:
-                changes["attributes"] = bits
-            return NodeChange(None, msgspec.structs.replace(after, **changes))
-
-        place = deciding.place_of(handle)
-        await deciding.commit(services, place, change, purpose=Purpose.UPKEEP)
-        transfers.report_change(services, handle, _aspects(wanted))
+        access = msgspec.structs.replace(deciding.access_of(handle), purpose=Purpose.UPKEEP)
+        await commit(services, access, _Basic(bits, ticks, frozenset(handle.frozen)))
+        transfers.report_change(services.held.of(Watches), handle, _aspects(wanted))
         # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
         handle.frozen.update(ticks)
+
+
+class _Basic(NodeRule[None], frozen=True):
+    """Sets attributes, None = they stay, and times."""
+
+    attributes: int | None
+    times: dict[TimeField, int]
+    frozen: frozenset[TimeField]
+
+    def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[None]:
+        """See NodeRule."""
+        after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
+        changes: dict[str, Any] = {_NAMES[field]: time for field, time in self.times.items()}
+        if self.attributes is not None:
+            changes["attributes"] = self.attributes
+        return NodeChange(None, msgspec.structs.replace(after, **changes))
 
 
 def _aspects(wanted: RequestedAttributes) -> Aspect:
@@ -164,6 +181,7 @@ async def set_end_of_file(
     with operating(handle):
         _check_resize(handle, size_bytes)
         await _resize(services, handle, size_bytes, request)
+        transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
 
 
 async def set_allocation(
@@ -173,10 +191,10 @@ async def set_allocation(
     file; a larger one is reserved until the last close. Raises: as set_end_of_file."""
     with operating(handle):
         _check_resize(handle, size_bytes)
-        place = deciding.place_of(handle)
-        seen = await deciding.read_node(services, place)
+        seen = await look(services, deciding.access_of(handle))
         if size_bytes < seen.record.size_bytes:
             await _resize(services, handle, size_bytes, request, shrinks_only=True)
+            transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
             return
         transfers.check_size(seen.share, size_bytes)
         wait = RequestWait(request, handle.ending)
@@ -199,21 +217,26 @@ async def _resize(
     shrinks_only: bool = False,
 ) -> None:
     await deciding.break_caches(services, handle, Cause.WRITE, RequestWait(request, handle.ending))
-    place, frozen = deciding.place_of(handle), frozenset(handle.frozen)
+    edit = _Resize(size_bytes, frozenset(handle.frozen), shrinks_only)
+    entering = AdmittedAccess(deciding.access_of(handle))
+    await change_bytes(services, entering, resized(size_bytes, edit))
 
-    def changes(
-        share: ShareRecord, record: FileRecord, stamp: int
+
+class _Resize(Edit, frozen=True):
+    """Sets the length of a file. `shrinks_only`: it is cut, but never extended."""
+
+    size_bytes: int
+    frozen: frozenset[TimeField]
+    shrinks_only: bool
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
     ) -> tuple[FileRecord, tuple[Step, ...]]:
-        size = min(record.size_bytes, size_bytes) if shrinks_only else size_bytes
-        after = deciding.after(record, Touch.RESIZE, stamp, frozen)
+        """See Edit."""
+        record = node.record
+        size = min(record.size_bytes, self.size_bytes) if self.shrinks_only else self.size_bytes
+        after = deciding.after(record, Touch.RESIZE, stamp, self.frozen)
         return msgspec.structs.replace(after, size_bytes=size), ()
-
-    def draft(seen: NodeState) -> Draft:
-        size = seen.record.size_bytes
-        return extents.resize(services.store, transfers.map_of(place), size, min(size, size_bytes))
-
-    await transfers.change_bytes(services, place, changes, draft, is_resize=True)
-    transfers.report_change(services, handle, Aspect.SIZE | Aspect.LAST_WRITE)
 
 
 async def security(services: Services, handle: Handle) -> str:
@@ -222,7 +245,7 @@ async def security(services: Services, handle: Handle) -> str:
     Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
     """
     with operating(handle):
-        seen = await deciding.read_node(services, deciding.place_of(handle))
+        seen = await look(services, deciding.access_of(handle))
         key = seen.record.permission
         if key == DEFAULT_KEY:
             return DEFAULT_TEXT
@@ -245,19 +268,26 @@ async def set_security(
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
         deciding.check_may_change(handle, rights)
         permissions.check_sddl(text)
-        reads, frozen = Reads(), frozenset(handle.frozen)
+        reads = Reads()
         permission = PermissionGiven(text=text).read(reads, handle.access.generation)
         await deciding.break_caches(
             services, handle, Cause.NAME_CHANGE, RequestWait(request, handle.ending)
         )
+        edit = _Security(permission, frozenset(handle.frozen))
+        await commit(services, deciding.access_of(handle), Edited(edit), reads)
+        transfers.report_change(services.held.of(Watches), handle, Aspect.SECURITY)
 
-        def change(
-            share: ShareRecord, record: FileRecord, found: Found, stamp: int
-        ) -> NodeChange[None]:
-            key, first = permission.chosen(record.permission, found)
-            after = deciding.after(record, Touch.SET_PROPERTIES, stamp, frozen)
-            return NodeChange(None, msgspec.structs.replace(after, permission=key), first)
 
-        place = deciding.place_of(handle)
-        await deciding.commit(services, place, change, reads)
-        transfers.report_change(services, handle, Aspect.SECURITY)
+class _Security(Edit, frozen=True):
+    """Sets the permission."""
+
+    permission: PermissionRead
+    frozen: frozenset[TimeField]
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit."""
+        key, first = self.permission.chosen(node.record.permission, found)
+        after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
+        return msgspec.structs.replace(after, permission=key), first

@@ -30,7 +30,7 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRefused
-from strongroom.services.core.decisions import Reads
+from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import facts_of
@@ -43,7 +43,7 @@ from strongroom.services.file.handles import (
     transfers,
     wanted,
 )
-from strongroom.services.file.handles.deciding import NodePlace, NodeState, RequestWait, operating
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     NO_CACHING_REQUESTED,
@@ -59,10 +59,12 @@ from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added,
 from strongroom.services.file.held.open_handle import HandleClient
 from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import require_share
+from strongroom.services.file.node.access import ByPath, NodeState, look, share_of
+from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
+from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.paths import PathChanged, Where
-from strongroom.store.core import extents, keys, records
-from strongroom.store.core.extents import Draft
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord
 
 _HANDLES_MAX: Final = 2000
@@ -143,7 +145,9 @@ class _Opening:
         self._now = now
         self._services = services
         self._held = held
+        self._watches = services.held.of(Watches)
         self._access = access
+        self._origin = TreeOrigin(access)
         self._asked = asked
         self._owner = owner
         self._wait = wait
@@ -170,12 +174,14 @@ class _Opening:
         if where.is_root or where.entry is not None:
             return await self._open(where)
         if self._asked.disposition in (Disposition.OPEN, Disposition.OVERWRITE):
-            deciding.share_in(access, await deciding.stored_share(self._services, access))
+            await share_of(self._services, self._origin)
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         return await self._create(where)
 
-    def _place(self, where: Where) -> NodePlace:
-        return NodePlace(self._access, where.id)
+    async def _look(self, where: Where) -> NodeState:
+        """Read the file or directory that a path leads to. Raises: PathChanged; StorageError
+        SHARE_GONE, SNAPSHOT_GONE."""
+        return await look(self._services, ByPath(self._origin, where))
 
     async def _wait_for_barriers(self, keys: Sequence[Hashable]) -> None:
         """Check that nothing is being created or renamed at these keys. If something is, wait for
@@ -187,7 +193,7 @@ class _Opening:
 
     async def _open(self, where: Where) -> OpenedHandle:
         """Open a file or directory that exists."""
-        seen = await self._read(where)
+        seen = await self._look(where)
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
         await self._wait_for_barriers(barriers_of(where))
         mask = self._refuse(where, seen.record)
@@ -195,12 +201,12 @@ class _Opening:
         handle = self._handle(where, mask, seen.record)
         admitted = await self._admit(handle, self._asked.disposition, facts)
         with self._entered(handle, facts):
-            again = await self._read(where, is_confirmed=True)
+            again = await self._look(where)
             if facts_of(again.record, is_root=where.is_root) != facts:
                 raise PathChanged
             record, action = again.record, CreateAction.OPENED
             if self._asked.disposition in opens.OVERWRITES:
-                record, action = await self._overwrite(where, handle), CreateAction.OVERWRITTEN
+                record, action = await self._overwrite(handle), CreateAction.OVERWRITTEN
                 if self._asked.disposition is Disposition.SUPERSEDE:
                     action = CreateAction.SUPERSEDED
         return self._opened(handle, admitted, record, action)
@@ -224,7 +230,7 @@ class _Opening:
         wanted.check_changes_nothing(asked, is_there=is_there)
         if not is_there:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
-        seen = await deciding.read_node(self._services, self._place(where))
+        seen = await self._look(where)
         mask = self._refuse(where, seen.record)
         # A lease of that time, or a copy that was pending then, has no effect now.
         facts = FileFacts(
@@ -235,28 +241,6 @@ class _Opening:
         handle = self._handle(where, mask, seen.record)
         admitted = await self._admit(handle, Disposition.OPEN, facts)
         return self._opened(handle, admitted, seen.record, CreateAction.OPENED)
-
-    async def _read(self, where: Where, *, is_confirmed: bool = False) -> NodeState:
-        """Read the share and the attributes.
-
-        Arguments:
-            is_confirmed: whether the names of the path are checked too.
-
-        Raises: PathChanged; StorageError SHARE_GONE.
-        """
-        place, reads = self._place(where), Reads()
-        read = place.read(reads)
-        on_path = where.read(reads) if is_confirmed else None
-        found = await self._services.read(reads)
-        if on_path is not None:
-            where.check(found, on_path)
-        try:
-            both = place.records_in(found, read)
-        except StorageError as error:
-            if error.row is file_errors.HANDLE_CLOSED:
-                raise PathChanged from None
-            raise
-        return NodeState(*both, found.version(read.attributes) or 0)
 
     def _refuse(self, where: Where, record: FileRecord) -> int:
         """Refuse an open that the present file does not permit. Returns the access that the open
@@ -333,10 +317,10 @@ class _Opening:
         self._held.put(file, found.table)
         if isinstance(found, OpenAdmitted):
             handle.kind = found.kind
-            place = NodePlace(self._access, handle.node_id)
+            node = deciding.access_of(handle)
             # Not a closure over self: it would keep the request and its connection as long as the
             # file is open.
-            self._held.register_handle(handle, partial(removing.remove, self._services, place))
+            self._held.register_handle(handle, partial(removing.remove, self._services, node))
             self._held.notify(self._services, file, found.notices)
             return found
         self._held.notify(self._services, file, found.notices)
@@ -345,26 +329,15 @@ class _Opening:
         # The file may have changed during the wait.
         raise PathChanged
 
-    async def _overwrite(self, where: Where, handle: Handle) -> FileRecord:
+    async def _overwrite(self, handle: Handle) -> FileRecord:
         """Overwrite the file: empty it, and give it the attributes of the request."""
-        services, place = self._services, self._place(where)
-        bits = rules.check_smb(self._asked.attributes, is_directory=False)
-
-        def changes(
-            share: ShareRecord, record: FileRecord, stamp: int
-        ) -> tuple[FileRecord, tuple[Step, ...]]:
-            after = deciding.after(record, Touch.OVERWRITE, stamp)
-            attributes = int(bits | Attribute.ARCHIVE)
-            return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
-
-        def draft(seen: NodeState) -> Draft:
-            size_bytes = seen.record.size_bytes
-            return extents.resize(services.store, transfers.map_of(place), size_bytes, 0)
-
+        services = self._services
+        edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
         with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
-            found = await transfers.change_bytes(services, place, changes, draft, is_resize=True)
+            entering = AdmittedAccess(deciding.access_of(handle))
+            _, found = await change_bytes(services, entering, resized(0, edit))
         change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
-        services.held.of(Watches).report(self._access.generation, change)
+        self._watches.report(self._access.generation, change)
         return found
 
     async def _create(self, where: Where) -> OpenedHandle:
@@ -386,11 +359,11 @@ class _Opening:
                 await self._wait.until(self._held.change(handle.partition))
             admitted = await self._admit(handle, Disposition.OPEN, facts)
             with self._entered(handle, facts):
-                again = await self._read(made, is_confirmed=True)
+                again = await self._look(made)
         finally:
             lift()
         change = added(handle.path, is_directory=handle.is_directory)
-        self._services.held.of(Watches).report(self._access.generation, change)
+        self._watches.report(self._access.generation, change)
         return self._opened(handle, admitted, again.record, CreateAction.CREATED)
 
     def _opened(
@@ -409,7 +382,7 @@ class _Opening:
         return OpenedHandle(
             handle,
             action,
-            info_of(self._services, handle, record),
+            info_of(self._held, handle, record),
             caching=admitted.caching,
             kind=handle.kind,
             is_breaking=admitted.is_breaking,
@@ -417,6 +390,20 @@ class _Opening:
             maximal_access=wanted.maximal_access(record, self._access.snapshot),
             durable_timeout_ms=durable.timeout_of(handle),
         )
+
+
+class _Overwrite(Edit, frozen=True):
+    """The attributes of a file that is emptied by an open."""
+
+    attributes: int
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit."""
+        after = deciding.after(node.record, Touch.OVERWRITE, stamp)
+        attributes = int(self.attributes | Attribute.ARCHIVE)
+        return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
 
 
 def barriers_of(where: Where) -> list[Hashable]:

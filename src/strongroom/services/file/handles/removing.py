@@ -11,8 +11,8 @@ import msgspec
 from strongroom.engines.base import Commit, Step, Write
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles.deciding import NodePlace
 from strongroom.services.file.held.changes import Watches, removed
+from strongroom.services.file.node.access import ByHandle
 from strongroom.services.file.node_writes import directory_touched, used
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged
@@ -24,14 +24,14 @@ from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecor
 from strongroom.values import Purpose
 
 
-async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) -> None:
+async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) -> None:
     """Remove a name. Nothing happens if the name is gone, or if other names lie below it by now.
 
     Arguments:
         path: its path, for directory watches.
     """
-    generation = place.access.generation
-    node_ref = keys.file_node(generation, place.node_id)
+    generation = access.generation
+    node_ref = keys.file_node(generation, access.id)
     while True:
         (found,) = await services.store.read([node_ref])
         node = file_records.NODE.of(found)
@@ -42,19 +42,19 @@ async def remove(services: Services, place: NodePlace, path: tuple[str, ...]) ->
             keys.file_names(generation),
             reads.refs,
             Purpose.FREEING,
-            place=place,
+            access=access,
             seen=node,
             node=reads.add(node_ref, file_records.NODE),
             name=reads.add(keys.file_name(generation, node.parent, node.name), file_records.NAME),
             parent=reads.add(keys.file_node(generation, node.parent), file_records.NODE),
-            share=reads.add(place.share_ref, records.SHARE),
+            share=reads.add(access.origin.share_ref, records.SHARE),
             usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
             parent_attributes=reads.add(
                 keys.file_attributes(generation, node.parent), file_records.FILE
             ),
         )
         # Snapshots keep the attributes as they are before the deletion.
-        reads.add(place.attributes_ref, UNDECODED)
+        reads.add(access.attributes_ref, UNDECODED)
         try:
             gone = await services.commit(decision)
         except PathChanged:
@@ -70,7 +70,7 @@ class _Remove(Decision[bool], frozen=True):
     """The decision that removes a name, and the attributes after it. The result says whether it was
     removed."""
 
-    place: NodePlace
+    access: ByHandle
     seen: NodeRecord
     node: ReadOne[NodeRecord]
     name: ReadOne[NameRecord]
@@ -81,7 +81,7 @@ class _Remove(Decision[bool], frozen=True):
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
         """See Decision.decide. Raises: PathChanged when the file has another name by now."""
-        node, seen, place = found[self.node], self.seen, self.place
+        node, seen, access = found[self.node], self.seen, self.access
         if node is None or node.children:
             return Commit(False)
         is_same = (node.parent, node.name) == (seen.parent, seen.name)
@@ -93,14 +93,14 @@ class _Remove(Decision[bool], frozen=True):
             fewer = msgspec.structs.replace(above, children=above.children - 1)
             writes.append(Write(self.parent.ref.key, file_records.NODE.encode(fewer)))
         share = found[self.share]
-        if share is None or share.generation != place.access.generation:
+        if share is None or share.generation != access.generation:
             return Commit(False)  # the share has been deleted, and its files with it
         writes += used(share, found[self.usage], -node.size_bytes)
         steps = (
             # The job comes first, so that a crash leaves nothing that no job removes.
-            sweep_step(place.access.generation, place.node_id, stamp),
+            sweep_step(access.generation, access.id, stamp),
             Step(self.partition, tuple(writes)),
-            Step(place.partition, (Write(keys.FILE_KEY, None),)),
+            Step(access.partition, (Write(keys.FILE_KEY, None),)),
             *directory_touched(share.generation, node.parent, found[self.parent_attributes], stamp),
         )
         return with_past_states(share, self.reads, found, Commit(True, steps), stamp)

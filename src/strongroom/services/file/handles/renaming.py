@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from strongroom.engines.base import Commit, Full, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, deletion, names, opens, previous_versions
@@ -25,9 +25,11 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import NodePlace, RequestWait, operating, share_in
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
 from strongroom.services.file.held.changes import Watches, renamed
+from strongroom.services.file.node.access import look
+from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.renaming import (
@@ -72,12 +74,11 @@ async def set_disposition(
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
     """Return the facts that a deletion depends on, including whether a directory is empty."""
-    place = deciding.place_of(handle)
-    reads = Reads()
-    read = place.read(reads)
+    access, reads = deciding.access_of(handle), Reads()
+    read = access.add(reads)
     node = reads.add(keys.file_node(handle.access.generation, handle.node_id), file_records.NODE)
     found = await services.read(reads)
-    _, record = place.records_in(found, read)
+    _, record = access.admit(found, read, 0)
     known = found[node]
     is_empty = not record.is_directory or (known is not None and not known.children)
     return replace(facts_of(record), is_empty=is_empty, is_root=handle.is_root)
@@ -131,21 +132,18 @@ async def _attempt(
             await _enter_target(services, seen, replaced, stack)
         stack.callback(await block_opens(held, seen, wait.until))
         _refuse(held, handle, wanted, seen, replaced)
-        place, reads = deciding.place_of(handle), Reads()
+        origin, reads = TreeOrigin(handle.access), Reads()
         decision = _RenameByHandle(
             keys.file_names(generation),
             reads.refs,
             Purpose.GROWTH,
-            place=place,
+            origin=origin,
             seen=seen,
             frozen=frozenset(handle.frozen),
-            share=reads.add(place.share_ref, records.SHARE),
+            share=reads.add(origin.share_ref, records.SHARE),
             read=RenameReads.of(reads, seen),
         )
-        try:
-            await deciding.finish_commit(services.commit(decision))
-        except Full as full:
-            raise StorageError(file_errors.DISK_FULL, str(full)) from None
+        await origin.submit(services, decision)
         old, new = handle.path, (*target.stored[:-1], target.name)
         held.moved(handle.partition, target.parent, new)
         changes = renamed(
@@ -159,14 +157,13 @@ async def _read_both(
     services: Services, handle: Handle, source: Where, target: Where
 ) -> tuple[ResolvedRename, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""
-    place = deciding.place_of(handle)
-    record = (await deciding.read_node(services, place)).record
+    record = (await look(services, deciding.access_of(handle))).record
     facts = facts_of(record, is_root=handle.is_root)
     seen = ResolvedRename(source, target, facts, None)
     if target.is_root or seen.replaced is None:
         return seen, None
-    other = NodePlace(handle.access, seen.replaced)
-    (found,) = await services.store.read([other.attributes_ref])
+    other = keys.file_attributes(handle.access.generation, seen.replaced)
+    (found,) = await services.store.read([other])
     replaced = file_records.FILE.of(found)
     if replaced is None:
         raise PathChanged
@@ -230,7 +227,7 @@ async def _enter_target(
 class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     """The decision that moves an id from its old name to the new one."""
 
-    place: NodePlace
+    origin: TreeOrigin
     seen: ResolvedRename
     frozen: frozenset[TimeField]
     share: ReadOne[ShareRecord]
@@ -239,7 +236,7 @@ class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
     def decide(self, found: Found, stamp: int) -> Commit[None]:
         """See Decision.decide. Raises: PathChanged."""
         seen, source = self.seen, self.seen.source
-        share = share_in(self.place.access, found[self.share])
+        share = self.origin.share_in(found, self.share)
         record, node = self.read.check(found, seen)
         replaced = self.read.replaced_in(found)
         if replaced is not None and facts_of(replaced) != seen.target_facts:

@@ -13,8 +13,9 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles.deciding import share_in, stored_share
 from strongroom.services.file.held.open_handle import ShareAccess
+from strongroom.services.file.node.access import share_of
+from strongroom.services.file.node.origins import TreeOrigin
 
 
 async def tokens(services: Services, access: ShareAccess) -> list[str]:
@@ -22,7 +23,7 @@ async def tokens(services: Services, access: ShareAccess) -> list[str]:
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
     """
-    share = share_in(access, await stored_share(services, access))
+    share = await share_of(services, TreeOrigin(access))
     return previous_versions.tokens(share.snapshots)
 
 
@@ -31,7 +32,7 @@ async def access_at(services: Services, access: ShareAccess, ticks: int) -> Shar
 
     Raises: StorageError SHARE_GONE, SNAPSHOT_UNKNOWN.
     """
-    share = share_in(access, await stored_share(services, access))
+    share = await share_of(services, TreeOrigin(access))
     found = previous_versions.snapshot_at(share.snapshots, ticks)
     if found is None:
         raise StorageError(file_errors.SNAPSHOT_UNKNOWN)

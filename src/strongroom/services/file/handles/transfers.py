@@ -9,35 +9,39 @@ Each write is a commit of its own, and is durable when its answer is sent.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Final
 
 import msgspec
 
 from strongroom import limits
 from strongroom.engines.base import Full, Step
-from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, byte_ranges
-from strongroom.semantics.file.attributes import Touch
+from strongroom.semantics.file.attributes import TimeField, Touch
 from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
-from strongroom.services.core.decisions import UNDECODED, Found, Reads
+from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import NodePlace, NodeState, RequestWait, operating
+from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
-from strongroom.services.file.nodes import NodeChange
-from strongroom.services.file.past_states import newest_of
-from strongroom.services.file.readers import FileReaders, pins_of
-from strongroom.services.file.sweep import sweep_bytes, sweep_step
-from strongroom.store.core import extents, keys
-from strongroom.store.core.extents import Backlog, Draft, MapPlace, Outdated, RangeQuery
+from strongroom.services.file.node.access import NodeState, look
+from strongroom.services.file.node.changing import (
+    AdmittedAccess,
+    Arrived,
+    BytesChange,
+    ClearedInside,
+    change_bytes,
+)
+from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.reading import begin_reading
+from strongroom.store.core import extents
+from strongroom.store.core.extents import RangeQuery
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord
 
@@ -49,17 +53,6 @@ _GIB: Final = 1024 * limits.MIB
 # A client has many long reads and writes under way at once. Each longer one first yields to other
 # requests.
 _LONG_BYTES: Final = 64 * limits.KIB
-# How often a change waits for a sweep before the client is refused.
-_SWEEPS_MAX: Final = 20
-_SWEEP_S: Final = 0.05
-
-ChangeBytes = Callable[[ShareRecord, FileRecord, int], tuple[FileRecord, tuple[Step, ...]]]
-"""(the share, attributes, stamp) -> attributes as they will be, and the steps that come first.
-Pure."""
-
-
-class _Changed(Exception):
-    """The file's length differs from the one that the change was prepared for."""
 
 
 def check_size(share: ShareRecord, size_bytes: int) -> None:
@@ -73,9 +66,8 @@ def _check_file(handle: Handle) -> None:
         raise StorageError(file_errors.NOT_FOR_DIRECTORIES)
 
 
-def _check_locks(services: Services, handle: Handle, use: LockUse, at: int, length: int) -> None:
-    locks = services.held.of(Opens).table(handle.partition).locks
-    refused = byte_ranges.conflict(locks, use, at, length, handle.id)
+def _check_locks(opens: Opens, handle: Handle, use: LockUse, at: int, length: int) -> None:
+    refused = byte_ranges.conflict(opens.table(handle.partition).locks, use, at, length, handle.id)
     if refused is not None:
         raise StorageError(refused)
 
@@ -104,41 +96,26 @@ async def read(
         await deciding.break_caches(
             services, handle, Cause.READ, RequestWait(request, handle.ending)
         )
-        _check_locks(services, handle, LockUse.READ, offset, length)
+        _check_locks(services.held.of(Opens), handle, LockUse.READ, offset, length)
         return await _bytes(services, handle, offset, length)
 
 
 async def _bytes(services: Services, handle: Handle, offset: int, length: int) -> Sequence[bytes]:
-    place = deciding.place_of(handle)
-    if place.access.snapshot is None:
-        seen = await deciding.read_node(services, place)
+    access = deciding.access_of(handle)
+    if handle.access.snapshot is None:
+        seen = await look(services, access)
         count = _length(seen, offset, length)
         if count <= extents.SHORT_BYTES_MAX:
             found = await extents.read_short(
-                services.store, map_of(place), place.attributes_ref, seen.version, offset, count
+                services.store, access.map, access.attributes_ref, seen.version, offset, count
             )
             if found is not None:
                 return found
-    async with _registered(services, place) as seen:
+    with ExitStack() as stack:
+        seen = await begin_reading(services, access, stack)
         count = _length(seen, offset, length)
-        pieces = extents.read(services.store, map_of(place), seen.version, offset, count)
+        pieces = extents.read(services.store, access.map, seen.version, offset, count)
         return [piece async for piece in pieces]
-
-
-@asynccontextmanager
-async def _registered(services: Services, place: NodePlace) -> AsyncIterator[NodeState]:
-    """Read the state of an open file, and keep sweeps from removing its bytes. Raises: StorageError
-    SHARE_GONE."""
-    reading = services.held.of(FileReaders).maps.begin(place.partition)
-    other = services.store.gateways.begin_reading()
-    try:
-        await reading.wait_for_mutations()
-        seen = await deciding.read_node(services, place)
-        reading.set_position(seen.version)
-        yield seen
-    finally:
-        reading.end()
-        other.end()
 
 
 def _length(seen: NodeState, offset: int, length: int) -> int:
@@ -178,37 +155,54 @@ async def write(
         await deciding.break_caches(
             services, handle, Cause.WRITE, RequestWait(request, handle.ending)
         )
-        _check_locks(services, handle, LockUse.WRITE, offset, len(data))
-        frozen = frozenset(handle.frozen)
-        appends_only = not handle.may(accesses.WRITE_DATA)
-
-        def changes(
-            share: ShareRecord, record: FileRecord, stamp: int
-        ) -> tuple[FileRecord, tuple[Step, ...]]:
-            if appends_only and offset < record.size_bytes:
-                raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
-            size_bytes = max(record.size_bytes, end)
-            written = deciding.after(record, Touch.WRITE, stamp, frozen)
-            return msgspec.structs.replace(written, size_bytes=size_bytes), ()
-
-        place = deciding.place_of(handle)
-        held = services.held.of(Opens)
-        with held.writes.changing(handle.partition, offset, len(data)):
-            map_place = MapPlace(place.partition, place.node_id)
+        _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, len(data))
+        edit = _Write(
+            offset,
+            end,
+            appends_only=not handle.may(accesses.WRITE_DATA),
+            frozen=frozenset(handle.frozen),
+        )
+        access, opens = deciding.access_of(handle), services.held.of(Opens)
+        with opens.writes.changing(handle.partition, offset, len(data)):
             try:
-                draft = await extents.received(services.store, map_place, offset, data)
+                draft = await extents.received(services.store, access.map, offset, data)
             except Full as full:
                 raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
                 if len(data) > _LONG_BYTES:
                     await services.turns.pause()  # contents of many writes may be ready at once
-                await change_bytes(services, place, changes, lambda seen: nullcontext(draft))
-            report_change(services, handle, BYTES)
+                await change_bytes(
+                    services, AdmittedAccess(access), BytesChange(Arrived(draft), edit)
+                )
+            report_change(services.held.of(Watches), handle, BYTES)
 
 
-def report_change(services: Services, handle: Handle, aspects: Aspect) -> None:
+class _Write(Edit, frozen=True):
+    """The attributes after a write to [offset, end).
+
+    `appends_only`: the handle may write only behind the end of the file.
+    """
+
+    offset: int
+    end: int
+    appends_only: bool
+    frozen: frozenset[TimeField]
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """See Edit. Raises: StorageError ACCESS_DENIED."""
+        record = node.record
+        if self.appends_only and self.offset < record.size_bytes:
+            raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
+        size_bytes = max(record.size_bytes, self.end)
+        written = deciding.after(record, Touch.WRITE, stamp, self.frozen)
+        return msgspec.structs.replace(written, size_bytes=size_bytes), ()
+
+
+def report_change(watches: Watches, handle: Handle, aspects: Aspect) -> None:
     """Report a change of a handle's file to the directory watches."""
-    services.held.of(Watches).report(handle.access.generation, modified(handle.path, aspects))
+    watches.report(handle.access.generation, modified(handle.path, aspects))
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
@@ -239,27 +233,14 @@ async def zero_data(
         await deciding.break_caches(
             services, handle, Cause.WRITE, RequestWait(request, handle.ending)
         )
-        _check_locks(services, handle, LockUse.WRITE, offset, end - offset)
-        frozen = frozenset(handle.frozen)
-
-        def changes(
-            share: ShareRecord, record: FileRecord, stamp: int
-        ) -> tuple[FileRecord, tuple[Step, ...]]:
-            return deciding.after(record, Touch.WRITE, stamp, frozen), ()
-
-        place = deciding.place_of(handle)
-
-        def draft(seen: NodeState) -> Draft:
-            stop = min(end, seen.record.size_bytes)
-            start = min(offset, stop)
-            return extents.clear(
-                services.store, MapPlace(place.partition, place.node_id), start, stop - start
-            )
-
-        held = services.held.of(Opens)
-        with held.writes.changing(handle.partition, offset, end - offset):
-            await change_bytes(services, place, changes, draft, is_resize=True)
-            report_change(services, handle, BYTES)
+        _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, end - offset)
+        zeros = BytesChange(
+            ClearedInside(offset, end), deciding.Touched(Touch.WRITE, frozenset(handle.frozen))
+        )
+        opens = services.held.of(Opens)
+        with opens.writes.changing(handle.partition, offset, end - offset):
+            await change_bytes(services, AdmittedAccess(deciding.access_of(handle)), zeros)
+            report_change(services.held.of(Watches), handle, BYTES)
 
 
 async def allocated_ranges(
@@ -275,8 +256,9 @@ async def allocated_ranges(
         _check_file(handle)
         deciding.check_may(handle, accesses.READ_DATA)
         _check_offsets(offset, length)
-        place = deciding.place_of(handle)
-        async with _registered(services, place) as seen:
+        access = deciding.access_of(handle)
+        with ExitStack() as stack:
+            seen = await begin_reading(services, access, stack)
             end = min(offset + length, seen.record.size_bytes)
             found: list[tuple[int, int]] = []
             resume: int | None = offset
@@ -284,80 +266,7 @@ async def allocated_ranges(
                 if len(found) >= max_ranges:
                     return found, False
                 query = RangeQuery(resume, end, max_ranges - len(found))
-                page = await extents.list_ranges(services.store, map_of(place), seen.version, query)
+                page = await extents.list_ranges(services.store, access.map, seen.version, query)
                 found += [(one.start, one.end - one.start) for one in page.ranges]
                 resume = page.resume
             return found, True
-
-
-async def change_bytes(
-    services: Services,
-    place: NodePlace,
-    changes: ChangeBytes,
-    draft_of: Callable[[NodeState], AbstractAsyncContextManager[Draft]],
-    *,
-    is_resize: bool = False,
-) -> FileRecord:
-    """Commit a change of bytes together with the attributes.
-
-    Arguments:
-        draft_of: prepares the change of bytes for the state that was read.
-        is_resize: whether that depends on the file's length.
-
-    Raises: StorageError SHARE_GONE, DISK_FULL, ServerBusy; what `changes` raises.
-    """
-    sweeps = 0
-    while True:
-        seen = await deciding.read_node(services, place)
-        try:
-            async with draft_of(seen) as draft:
-                return await _attempt(services, place, changes, draft, seen, is_resize=is_resize)
-        except (_Changed, Outdated):
-            continue
-        except Backlog:
-            sweeps += 1
-            if sweeps > _SWEEPS_MAX:
-                raise StorageError(errors.SERVER_BUSY) from None
-            if not await sweep_bytes(services, place.partition, place.node_id):
-                await asyncio.sleep(_SWEEP_S)
-
-
-async def _attempt(
-    services: Services,
-    place: NodePlace,
-    changes: ChangeBytes,
-    draft: Draft,
-    seen: NodeState,
-    *,
-    is_resize: bool,
-) -> FileRecord:
-    """Try once to commit the change. Raises: _Changed, Outdated, Backlog."""
-    maps = services.held.of(FileReaders).maps
-    mutation, reads = await draft.prepare(newest_of(seen.share)), Reads()
-    leaves = reads.add_all(mutation.reads, UNDECODED)
-    generation = place.access.generation
-    length = seen.record.size_bytes if is_resize else None
-
-    def change(
-        share: ShareRecord, record: FileRecord, found: Found, stamp: int
-    ) -> NodeChange[tuple[FileRecord, bool]]:
-        if length is not None and record.size_bytes != length:
-            raise _Changed
-        pins = pins_of(services, share, place.partition, stamp)
-        after, first = changes(share, record, stamp)
-        written = mutation.decide(found.records(leaves), stamp, pins)
-        if written.has_garbage:
-            first = (*first, sweep_step(generation, place.node_id, stamp))
-        result = after, bool(first)
-        return NodeChange(result, after, first, written.writes, written.adopt, written.drop)
-
-    with maps.mutating(place.partition):
-        after, has_ordered = await deciding.commit(services, place, change, reads)
-    if has_ordered:
-        services.work.set()
-    return after
-
-
-def map_of(place: NodePlace) -> MapPlace:
-    """Return the place of the map of a file's bytes."""
-    return MapPlace(keys.file(place.access.generation, place.node_id), place.node_id)

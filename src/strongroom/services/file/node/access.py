@@ -1,0 +1,249 @@
+"""The access of an operation to one directory or file: by its path, or by a handle.
+
+Lives here: what an access reads, how it is checked in a view and at the serial point, and the read
+of the committed state. Must not live here: what operations do.
+
+A path is checked whenever its file is read: its names must lead to the same ids. An open file keeps
+its id, since nobody can delete it. So by a handle, only the share and the attributes are read.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom.engines.base import Partition, Ref
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
+from strongroom.semantics.core import copies
+from strongroom.semantics.file.deletion import FileFacts
+from strongroom.services.core.decisions import Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import facts_of
+from strongroom.services.file.node.origins import ShareOrigin, TreeOrigin
+from strongroom.services.file.node_writes import root_attributes
+from strongroom.services.file.past_states import attributes_at
+from strongroom.services.file.paths import PathChanged, Where
+from strongroom.store.core import keys, records
+from strongroom.store.core.extents import MapPlace
+from strongroom.store.core.records import DamagedRecord, ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord
+from strongroom.values import Purpose
+
+
+class AccessReads(msgspec.Struct, frozen=True):
+    """The reads of an access: the share, the attributes, and the names of the path; None = it has
+    no path."""
+
+    share: ReadOne[ShareRecord]
+    attributes: ReadOne[FileRecord]
+    on_path: ReadAll[NameRecord] | None = None
+
+
+class NodeAccess(msgspec.Struct, frozen=True):
+    """The access of an operation to a directory or file. It is a value, which decisions hold."""
+
+    @property
+    def origin(self) -> ShareOrigin:
+        """Where the operation comes from."""
+        raise NotImplementedError
+
+    @property
+    def id(self) -> int:
+        """The id of the directory or file."""
+        raise NotImplementedError
+
+    @property
+    def purpose(self) -> Purpose:
+        """What its commit may use on a full disk."""
+        raise NotImplementedError
+
+    def at_serial_point(self) -> NodeAccess:
+        """Return this access as a decision holds it."""
+        raise NotImplementedError
+
+    def read_path(self, reads: Reads) -> ReadAll[NameRecord] | None:
+        """Add the reads of the names that must still lead to it."""
+        return None
+
+    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        """Return the share and the attributes, if they are as the access requires.
+
+        Arguments:
+            stamp: of the commit; in a view, the version of the attributes.
+
+        Raises: PathChanged; StorageError: the share was deleted, or what else forbids the access.
+        """
+        raise NotImplementedError
+
+    def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
+        """Return the attributes in the snapshot that is read. Raises: StorageError."""
+        raise NotImplementedError
+
+    @property
+    def generation(self) -> int:
+        """The generation of the share."""
+        return self.origin.generation
+
+    @property
+    def partition(self) -> Partition:
+        """The partition of the attributes and bytes."""
+        return keys.file(self.generation, self.id)
+
+    @property
+    def attributes_ref(self) -> Ref:
+        """The address of the attributes."""
+        return keys.file_attributes(self.generation, self.id)
+
+    @property
+    def map(self) -> MapPlace:
+        """The place of the map of a file's bytes."""
+        return MapPlace(self.partition, self.id)
+
+    def add(self, reads: Reads) -> AccessReads:
+        """Add the reads of this access."""
+        return AccessReads(
+            reads.add(self.origin.share_ref, records.SHARE),
+            reads.add(self.attributes_ref, file_records.FILE),
+            self.read_path(reads),
+        )
+
+
+class ByPath(NodeAccess, frozen=True):
+    """The access by a resolved path, whose names are checked with all else.
+
+    Attributes:
+        facts: the facts that admission relied on; None = it has not admitted the request yet.
+    """
+
+    origin: ShareOrigin
+    where: Where
+    facts: FileFacts | None = None
+
+    @property
+    def id(self) -> int:
+        """See NodeAccess."""
+        return self.where.id
+
+    @property
+    def generation(self) -> int:
+        """The generation of the share in which the path was resolved."""
+        return self.where.generation
+
+    @property
+    def purpose(self) -> Purpose:
+        """See NodeAccess."""
+        return self.origin.purpose
+
+    def at_serial_point(self) -> ByPath:
+        """See NodeAccess."""
+        return ByPath(self.origin.at_serial_point(), self.where, self.facts)
+
+    def read_path(self, reads: Reads) -> ReadAll[NameRecord]:
+        """See NodeAccess."""
+        return self.where.read(reads)
+
+    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        """See NodeAccess. Raises: PathChanged when a name or a fact is another one; as
+        ShareOrigin.share_in and ShareOrigin.guard."""
+        share = self.origin.share_in(found, read.share)
+        assert read.on_path is not None, "it has added them"
+        self.where.check(found, read.on_path)
+        record = found[read.attributes]
+        if record is None:
+            if not self.where.is_root:
+                raise PathChanged
+            record = root_attributes(self.generation)
+        if self.facts is not None and facts_of(record) != self.facts:
+            raise PathChanged
+        self.origin.guard(record.lease, stamp)
+        return share, record
+
+    def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
+        """See NodeAccess. A file of a snapshot has no lease."""
+        if record is None:
+            if not self.where.is_root:
+                raise DamagedRecord(f"the attributes of {self.id} are missing in a snapshot")
+            record = root_attributes(self.generation)
+        self.origin.guard(None, at)
+        return msgspec.structs.replace(record, lease=None)
+
+
+class ByHandle(NodeAccess, frozen=True):
+    """The access of an SMB client by an open, whose file keeps its id.
+
+    Attributes:
+        is_change: whether it changes the file. A copy that began while the handle was open forbids
+            that.
+    """
+
+    origin: TreeOrigin
+    id: int
+    purpose: Purpose = Purpose.GROWTH
+    is_change: bool = False
+
+    def at_serial_point(self) -> ByHandle:
+        """See NodeAccess."""
+        assert self.origin.snapshot is None, "what a handle of a snapshot may do changes nothing"
+        return msgspec.structs.replace(self, is_change=True)
+
+    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        """See NodeAccess. Raises: StorageError SHARE_GONE, HANDLE_CLOSED (there are no attributes,
+        so nothing is open), SHARING_VIOLATION."""
+        share = self.origin.share_in(found, read.share)
+        record = self._there(found[read.attributes])
+        if self.is_change and copies.is_pending(record.copy):
+            raise StorageError(file_errors.SHARING_VIOLATION)
+        return share, record
+
+    def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
+        """See NodeAccess. Raises: StorageError HANDLE_CLOSED."""
+        return self._there(record)
+
+    def _there(self, record: FileRecord | None) -> FileRecord:
+        if record is None and self.id == self.generation:
+            return root_attributes(self.generation)
+        if record is None:
+            raise StorageError(file_errors.HANDLE_CLOSED)
+        return record
+
+
+class NodeState(msgspec.Struct, frozen=True):
+    """The committed state of a directory or file.
+
+    Attributes:
+        version: the version at which its bytes are read: its record's, or the snapshot's stamp.
+    """
+
+    share: ShareRecord
+    record: FileRecord
+    version: int
+
+
+async def look(services: Services, access: NodeAccess) -> NodeState:
+    """Read the committed state of a directory or file, in one call with all that is checked.
+
+    Raises: as NodeAccess.admit.
+    """
+    at = access.origin.snapshot
+    if at is not None:
+        return await _look_at(services, access, at)
+    reads = Reads()
+    read = access.add(reads)
+    found = await services.read(reads)
+    version = found.version(read.attributes) or 0
+    return NodeState(*access.admit(found, read, version), version)
+
+
+async def _look_at(services: Services, access: NodeAccess, at: int) -> NodeState:
+    record = file_records.FILE.of(await attributes_at(services.store, access.partition, at))
+    share = await share_of(services, access.origin)
+    return NodeState(share, access.admit_past(record, at), at)
+
+
+async def share_of(services: Services, origin: ShareOrigin) -> ShareRecord:
+    """Read the record of a share. Read it after a snapshot's records: a snapshot that exists then
+    also existed when they were read. Raises: as ShareOrigin.share_in."""
+    reads = Reads()
+    share = reads.add(origin.share_ref, records.SHARE)
+    return origin.share_in(await services.read(reads), share)

@@ -1,0 +1,238 @@
+"""The change of a file's bytes, together with its attributes, whatever the access.
+
+Lives here: the loop that enters, drafts, decides, and begins anew when what it has seen is out of
+date. Must not live here: where bytes lie (store/core/extents), what the operations change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, ClassVar, Final, NamedTuple, Protocol
+
+import msgspec
+
+from strongroom import limits
+from strongroom.engines.base import StorageEngine
+from strongroom.errors import core as errors
+from strongroom.errors.core import StorageError
+from strongroom.services.core.decisions import UNDECODED, Found, ReadAll, Reads
+from strongroom.services.core.runner import Services
+from strongroom.services.file.node.access import NodeAccess, look
+from strongroom.services.file.node.deciding import AdmittedNode, Edit, NodeChange, NodeRule, commit
+from strongroom.services.file.past_states import newest_of
+from strongroom.services.file.paths import PathChanged
+from strongroom.services.file.readers import Pinning
+from strongroom.services.file.sweep import sweep_bytes, sweep_step
+from strongroom.store.core import extents
+from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated
+from strongroom.store.file.file_records import FileRecord
+
+# How often a change waits for a sweep before it is refused as ServerBusy.
+_SWEEPS_MAX: Final = 20
+_SWEEP_S: Final = 0.05
+_NO_READS: Final = Reads()
+
+
+class Entered(NamedTuple):
+    """A file whose bytes an operation may change now.
+
+    `size_bytes` is its length if the operation has looked at it. It may be stale.
+    """
+
+    access: NodeAccess
+    size_bytes: int | None = None
+
+
+class Entering(Protocol):
+    """How an operation comes to the file whose bytes it changes. The loop enters again after each
+    attempt that was out of date."""
+
+    def entered(self) -> AbstractAsyncContextManager[Entered]:
+        """Enter the table of opens, unless a handle has. Raises: PathChanged; StorageError."""
+        ...
+
+
+class AdmittedAccess(msgspec.Struct, frozen=True):
+    """An access that needs no entry of its own: a handle is in the table while it is open."""
+
+    access: NodeAccess
+
+    def entered(self) -> AbstractAsyncContextManager[Entered]:
+        """See Entering."""
+        return nullcontext(Entered(self.access))
+
+
+class NewBytes(msgspec.Struct, frozen=True):
+    """The bytes that a change writes or removes."""
+
+    depends_on_length: ClassVar[bool] = False
+    """Whether the draft is another one for another length of the file."""
+
+    def draft(
+        self, store: StorageEngine, place: MapPlace, size_bytes: int
+    ) -> AbstractAsyncContextManager[Draft]:
+        """Return the draft. Its context discards what a failed attempt has stored.
+
+        Arguments:
+            size_bytes: the file's length; 0 unless the draft depends on it.
+        """
+        raise NotImplementedError
+
+
+class Arrived(NewBytes, frozen=True):
+    """Bytes that have arrived before the change begins. Its caller discards them."""
+
+    arrived: Draft
+
+    def draft(
+        self, store: StorageEngine, place: MapPlace, size_bytes: int
+    ) -> AbstractAsyncContextManager[Draft]:
+        """See NewBytes."""
+        self.arrived.move(place)
+        return nullcontext(self.arrived)
+
+
+class Cleared(NewBytes, frozen=True):
+    """A range that becomes a hole, wherever the file ends."""
+
+    offset: int
+    length: int
+
+    def draft(
+        self, store: StorageEngine, place: MapPlace, size_bytes: int
+    ) -> AbstractAsyncContextManager[Draft]:
+        """See NewBytes."""
+        return extents.clear(store, place, self.offset, self.length)
+
+
+class ClearedInside(NewBytes, frozen=True):
+    """The range [start, end) of a file, up to its end, which becomes a hole."""
+
+    depends_on_length: ClassVar[bool] = True
+    start: int
+    end: int
+
+    def draft(
+        self, store: StorageEngine, place: MapPlace, size_bytes: int
+    ) -> AbstractAsyncContextManager[Draft]:
+        """See NewBytes."""
+        end = min(self.end, size_bytes)
+        start = min(self.start, end)
+        return extents.clear(store, place, start, end - start)
+
+
+class BytesChange(msgspec.Struct, frozen=True):
+    """A change of bytes, and of the attributes in the same commit.
+
+    Attributes:
+        further: what `edit` reads.
+        is_patient: whether it waits for sweeps as long as they take.
+    """
+
+    new_bytes: NewBytes
+    edit: Edit
+    further: Reads = _NO_READS
+    is_patient: bool = False
+
+
+def resized(size_bytes: int, edit: Edit, further: Reads = _NO_READS) -> BytesChange:
+    """Return the change of a file's length, by an edit that sets it."""
+    return BytesChange(ClearedInside(size_bytes, limits.FILE_BYTES_MAX), edit, further)
+
+
+async def change_bytes(
+    services: Services, entering: Entering, change: BytesChange
+) -> tuple[NodeAccess, FileRecord]:
+    """Change a file's bytes and attributes in one commit.
+
+    Returns: the access that was decided on, and the attributes after the change.
+
+    Raises: StorageError ServerBusy (sweeps do not keep up); what entering raises, NodeAccess.admit,
+        ShareOrigin.submit and the edit.
+    """
+    sweeps = 0
+    while True:
+        try:
+            async with entering.entered() as (access, size_bytes):
+                try:
+                    return access, await _attempt(services, access, size_bytes, change)
+                except Backlog:
+                    place = access.map
+        except (PathChanged, Outdated):
+            continue
+        sweeps += 1
+        if sweeps > _SWEEPS_MAX and not change.is_patient:
+            raise StorageError(errors.SERVER_BUSY)
+        if not await sweep_bytes(services, place.partition, place.number):
+            await asyncio.sleep(_SWEEP_S)
+
+
+async def _attempt(
+    services: Services, access: NodeAccess, size_bytes: int | None, change: BytesChange
+) -> FileRecord:
+    """Try once to commit the change. Raises: PathChanged, Outdated, Backlog."""
+    length = None
+    if change.new_bytes.depends_on_length:
+        length = size_bytes
+        if length is None:
+            length = (await look(services, access)).record.size_bytes
+    async with change.new_bytes.draft(services.store, access.map, length or 0) as draft:
+        return await _commit(services, access, change, draft, length)
+
+
+async def _commit(
+    services: Services, access: NodeAccess, change: BytesChange, draft: Draft, length: int | None
+) -> FileRecord:
+    """Look at the file once more, since it may have changed before the operation entered, and
+    commit the draft."""
+    reads = Reads()
+    edges = reads.add_all(draft.edges, UNDECODED)
+    read = access.add(reads)
+    found = await services.read(reads)
+    share, _ = access.admit(found, read, found.version(read.attributes) or 0)
+    mutation = await draft.prepare(newest_of(share), found.records(edges))
+    further, pinning = Reads(change.further.refs), Pinning.of(services)
+    rule = _BytesRule(
+        change.edit,
+        mutation,
+        leaves=further.add_all(mutation.reads, UNDECODED),
+        pinning=pinning,
+        length=length,
+    )
+    with pinning.maps.mutating(access.partition):
+        after, has_jobs = await commit(services, access, rule, further)
+    if has_jobs:
+        services.work.set()
+    return after
+
+
+class _BytesRule(NodeRule[tuple[FileRecord, bool]], frozen=True):
+    """Changes bytes and attributes. Its result are these, and whether it orders a job.
+
+    Attributes:
+        leaves: the reads of `mutation`.
+        length: the length that the file must have; None = any.
+    """
+
+    edit: Edit
+    mutation: Mutation
+    leaves: ReadAll[Any]
+    pinning: Pinning
+    length: int | None
+
+    def decide(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> NodeChange[tuple[FileRecord, bool]]:
+        """See NodeRule. Raises: PathChanged, Outdated, Backlog."""
+        if self.length is not None and node.record.size_bytes != self.length:
+            raise PathChanged
+        access = node.access
+        pins = self.pinning.pins(node.share, access.partition, stamp)
+        after, first = self.edit.apply(node, found, stamp)
+        written = self.mutation.decide(found.records(self.leaves), stamp, pins)
+        if written.has_garbage:
+            first = (*first, sweep_step(access.generation, access.id, stamp))
+        return NodeChange(
+            (after, bool(first)), after, first, written.writes, written.adopt, written.drop
+        )

@@ -1,0 +1,132 @@
+"""The decision on one directory or file, whatever its access.
+
+Lives here: the frame: check the access, change, count the length, keep past states. Must not live
+here: what the operations change.
+"""
+
+from __future__ import annotations
+
+from typing import Generic, TypeVar
+
+import msgspec
+
+from strongroom.engines.base import Commit, Step, Write
+from strongroom.services.core.decisions import Decision, Found, Reads
+from strongroom.services.core.runner import Services
+from strongroom.services.file.node.access import AccessReads, NodeAccess
+from strongroom.services.file.node_writes import LengthReads, recounted
+from strongroom.services.file.past_states import with_past_states
+from strongroom.store.core import keys
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord
+
+T = TypeVar("T")
+
+
+class AdmittedNode(msgspec.Struct, frozen=True):
+    """A directory or file at the serial point, whose access was checked."""
+
+    access: NodeAccess
+    share: ShareRecord
+    record: FileRecord
+
+
+class NodeChange(msgspec.Struct, Generic[T], frozen=True):
+    """What a decision changes of a directory or file.
+
+    Attributes:
+        record: its new attributes; None = they stay.
+        before: steps that come first: a job, a permission.
+        writes, adopt, drop: what else its commit writes in its partition.
+    """
+
+    result: T
+    record: FileRecord | None
+    before: tuple[Step, ...] = ()
+    writes: tuple[Write, ...] = ()
+    adopt: tuple[int, ...] = ()
+    drop: tuple[int, ...] = ()
+
+
+class NodeRule(msgspec.Struct, Generic[T], frozen=True):
+    """What an operation does to a directory or file. It is a value with all that this depends on.
+
+    A subclass that reads more than the access has the `ReadOne`s in its fields.
+    """
+
+    def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[T]:
+        """Return the change. It is pure. Raises: what refuses the operation."""
+        raise NotImplementedError
+
+
+class Edit(msgspec.Struct, frozen=True):
+    """What an operation does to the attributes of a directory or file. A value, as NodeRule."""
+
+    def apply(
+        self, node: AdmittedNode, found: Found, stamp: int
+    ) -> tuple[FileRecord, tuple[Step, ...]]:
+        """Return the new attributes, and the steps that come first. It is pure.
+
+        Raises: what refuses the operation.
+        """
+        raise NotImplementedError
+
+
+class Edited(NodeRule[FileRecord], frozen=True):
+    """An operation that changes the attributes alone. Its result are the new ones."""
+
+    edit: Edit
+
+    def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[FileRecord]:
+        """See NodeRule."""
+        after, first = self.edit.apply(node, found, stamp)
+        return NodeChange(after, after, first)
+
+
+async def commit(
+    services: Services, access: NodeAccess, rule: NodeRule[T], further: Reads | None = None
+) -> T:
+    """Decide on a directory or file, and commit durably.
+
+    Arguments:
+        further: what `rule` reads.
+
+    Raises: as NodeAccess.admit and ShareOrigin.submit; what the rule raises.
+    """
+    access, reads = access.at_serial_point(), Reads(() if further is None else further.refs)
+    decision = _OnNode(
+        access.partition,
+        reads.refs,
+        access.purpose,
+        access,
+        rule,
+        read=access.add(reads),
+        length=LengthReads.of(reads, access.generation, access.id),
+    )
+    return await access.origin.submit(services, decision)
+
+
+class _OnNode(Decision[T], Generic[T], frozen=True):
+    """The decision on a directory or file."""
+
+    access: NodeAccess
+    rule: NodeRule[T]
+    read: AccessReads
+    length: LengthReads
+
+    def decide(self, found: Found, stamp: int) -> Commit[T]:
+        """See Decision.decide."""
+        share, record = self.access.admit(found, self.read, stamp)
+        change = self.rule.decide(AdmittedNode(self.access, share, record), found, stamp)
+        writes = change.writes
+        if change.record is not None:
+            writes = (Write(keys.FILE_KEY, file_records.FILE.encode(change.record)), *writes)
+        if not writes:
+            return Commit(change.result)
+        counted: tuple[Step, ...] = ()
+        if change.record is not None and change.record.size_bytes != record.size_bytes:
+            counted = recounted(share, found, self.length, change.record.size_bytes)
+        step = Step(self.partition, writes, change.adopt, change.drop)
+        made = Commit(change.result, (*change.before, *counted, step))
+        return with_past_states(share, self.reads, found, made, stamp)

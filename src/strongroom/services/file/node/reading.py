@@ -1,0 +1,60 @@
+"""The registered read of a file's bytes, whatever the access.
+
+Lives here: the order of entering, registering, waiting, looking. Must not live here: where bytes
+lie (store/core/extents).
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from strongroom.semantics.file.accesses import FileOperation
+from strongroom.semantics.file.byte_ranges import WHOLE_FILE
+from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.node.access import ByPath, NodeAccess, NodeState, look
+from strongroom.services.file.readers import FileReaders
+
+
+async def entered_for_reading(
+    services: Services,
+    access: ByPath,
+    operation: FileOperation,
+    stack: ExitStack,
+    byte_range: tuple[int, int] = WHOLE_FILE,
+) -> NodeState:
+    """Enter a file by its path, and read its state, until `stack` ends.
+
+    Nobody has a file of a snapshot open for writing, so it needs no entry.
+
+    Arguments:
+        byte_range: (offset, length) of the bytes that are read.
+
+    Raises: PathChanged; as NodeAccess.admit; what admission raises.
+    """
+    if access.origin.snapshot is None:
+        facts = facts_of((await look(services, access)).record)
+        access = ByPath(access.origin, access.where, facts)
+        # Enter before the second look: a client sends its cached writes meanwhile.
+        stack.enter_context(
+            await enter(services, access.partition, operation, facts, byte_range=byte_range)
+        )
+    return await begin_reading(services, access, stack)
+
+
+async def begin_reading(services: Services, access: NodeAccess, stack: ExitStack) -> NodeState:
+    """Read the state of a file, whose bytes no sweep removes until `stack` ends.
+
+    The reader registers before the attributes are read, and their version is its position. In a
+    snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
+    still exists.
+
+    Raises: as NodeAccess.admit.
+    """
+    reading = services.held.of(FileReaders).maps.begin(access.partition)
+    stack.callback(reading.end)
+    stack.callback(services.store.gateways.begin_reading().end)
+    await reading.wait_for_mutations()
+    seen = await look(services, access)
+    reading.set_position(seen.version)
+    return seen
