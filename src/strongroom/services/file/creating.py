@@ -1,10 +1,8 @@
 """Create Directory and Create File, for a new name and for the name of an existing file.
 
-Lives here: the two decisions. Must not live here: what else is done to files (files.py). Source:
-"Create Directory", "Create File"; reference file.md 4 and 5.
-
-Attributes are written first, and the name last. So no name ever leads to nothing. A crash between
-the two leaves an attribute record of a few hundred bytes that no name refers to.
+Lives here: the requests, and what a new or overwritten file is like. Must not live here: the
+decision (node/making.py), what else is done to files (files.py). Source: "Create Directory",
+"Create File"; reference file.md 4 and 5.
 """
 
 from __future__ import annotations
@@ -13,35 +11,31 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.base import Step, Write
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
-from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.copies import Copy
-from strongroom.semantics.file import names
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
-from strongroom.services.core.places import place_in, place_ref
+from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
 from strongroom.services.file.node.changing import resized
-from strongroom.services.file.node.deciding import AdmittedNode, Edit
-from strongroom.services.file.node_writes import parent_ref, parent_touched, used
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
+from strongroom.services.file.node.making import NewNode, make
+from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import OnPath, PathChanged, Where
-from strongroom.services.file.permissions import DEFAULT_KEY, PermissionRead
+from strongroom.services.file.permissions import PermissionGiven, PermissionRead
 from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
-from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core import keys, records
 from strongroom.store.core.records import CopyOrder, Job, JobKind, ShareRecord
-from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord
 from strongroom.values import ContentProperties, Metadata
 
 NO_PROPERTIES: Final = ContentProperties()
@@ -76,7 +70,8 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
             services.held.of(Opens).check_not_pending(where.partition)
             raise StorageError(file_errors.FILE_ALREADY_EXISTS)
         try:
-            return await create(services, call, where, NewNode(True, given.smb, given.metadata))
+            new = RequestedNode(True, smb=given.smb, metadata=given.metadata)
+            return await create(services, call, where, new)
         except PathChanged:
             continue
 
@@ -95,7 +90,13 @@ async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten
             raise StorageError(errors.RESOURCE_TYPE_MISMATCH)
         try:
             if where.entry is None:
-                new = NewNode(False, given.smb, given.metadata, given.properties, given.size_bytes)
+                new = RequestedNode(
+                    False,
+                    smb=given.smb,
+                    metadata=given.metadata,
+                    properties=given.properties,
+                    size_bytes=given.size_bytes,
+                )
                 return await create(services, call, where, new)
             return await _overwrite(services, call)
         except PathChanged:
@@ -118,128 +119,53 @@ class StartedCopy(msgspec.Struct, frozen=True):
         return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
-class NewNode(msgspec.Struct, frozen=True):
-    """The file or directory to create. `started`: the copy whose destination it is."""
+class RequestedNode(NewNode, frozen=True, kw_only=True):
+    """The file or directory that a request creates. `started`: the copy whose destination it is."""
 
-    is_directory: bool
     smb: SmbProperties
     metadata: Metadata
     properties: ContentProperties = NO_PROPERTIES
     size_bytes: int = 0
     started: StartedCopy | None = None
 
+    @property
+    def permission(self) -> PermissionGiven:
+        """See NewNode."""
+        return self.smb.permission
 
-async def create(services: Services, call: Call[Any], where: Where, new: NewNode) -> NodeWritten:
+    def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
+        """See NewNode. Raises: InvalidHeaderValue."""
+        record = FileRecord(
+            stamp,
+            stamp,
+            is_directory=self.is_directory,
+            permission=permission,
+            size_bytes=self.size_bytes,
+            metadata=self.metadata,
+            properties=self.properties,
+            **of_new(self.smb, stamp, is_directory=self.is_directory),
+        )
+        if self.started is None:
+            return record, ()
+        begun = msgspec.structs.replace(
+            record, copy=self.started.copy, attributes=self.started.attributes
+        )
+        return begun, (self.started.job_step(where.generation, stamp, stamp),)
+
+
+async def create(
+    services: Services, call: Call[Any], where: Where, new: RequestedNode
+) -> NodeWritten:
     """Create a directory or file under a name that is free.
 
     Raises: PathChanged; StorageError as create_file.
     """
-    services.held.of(Opens).check_not_pending(keys.file(where.generation, where.parent))
-    generation, reads = where.generation, Reads()
-    decision = _Create(
-        keys.file_names(generation),
-        reads.refs,
-        call.rule.purpose,
-        call=call.with_pure_authorization(),
-        where=where,
-        new=new,
-        share=reads.add(place_ref(call), records.SHARE),
-        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
-        parent_attributes=reads.add(parent_ref(where), file_records.FILE),
-        usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
-        on_path=where.read(reads),
-        permission=new.smb.permission.read(reads, generation),
-    )
-    made = await services.commit(decision)
+    parent = keys.file(where.generation, where.parent)
+    services.held.of(Opens).check_not_pending(parent)
+    written = NodeWritten(*await make(services, RequestOrigin(call), where, new))
     change = added(where.components, is_directory=new.is_directory)
     services.held.of(Watches).report(where.generation, change)
-    return made
-
-
-class _Create(Decision[NodeWritten], frozen=True):
-    """The decision that creates a directory or file under a free name."""
-
-    call: Call[Any]
-    where: Where
-    new: NewNode
-    share: ReadOne[ShareRecord]
-    parent: ReadOne[NodeRecord]
-    parent_attributes: ReadOne[FileRecord]
-    usage: ReadOne[UsageRecord]
-    on_path: ReadAll[NameRecord]
-    permission: PermissionRead
-
-    def decide(self, found: Found, stamp: int) -> Commit[NodeWritten]:
-        """See Decision.decide. Raises: PathChanged when the name is no longer free."""
-        call, where, new = self.call, self.where, self.new
-        share = place_in(call, found, self.share)
-        where.check(found, self.on_path)
-        leases.guard(None, call.terms.lease_id, call.rule.lease, stamp)
-        permission, first = self.permission.chosen(DEFAULT_KEY, found)
-        record = FileRecord(
-            stamp,
-            stamp,
-            is_directory=new.is_directory,
-            permission=permission,
-            size_bytes=new.size_bytes,
-            metadata=new.metadata,
-            properties=new.properties,
-            **of_new(new.smb, stamp, is_directory=new.is_directory),
-        )
-        if new.started is not None:
-            record = msgspec.structs.replace(
-                record, copy=new.started.copy, attributes=new.started.attributes
-            )
-            first = (*first, new.started.job_step(where.generation, stamp, stamp))
-        made = msgspec.structs.replace(
-            where,
-            ids=(*where.ids, stamp),
-            entry=NameRecord(stamp, where.name, new.is_directory),
-        )
-        attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
-        node = NodeRecord(where.parent, names.fold(where.name), new.is_directory, 0, new.size_bytes)
-        counted = used(share, found[self.usage], new.size_bytes)
-        steps = (
-            *first,
-            Step(keys.file(where.generation, stamp), (attributes,)),
-            Step(self.partition, (*linked(where, stamp, found[self.parent], node), *counted)),
-            *parent_touched(where, found[self.parent_attributes], stamp),
-        )
-        commit = Commit(NodeWritten(made, record), steps)
-        return with_past_states(share, self.reads, found, commit, stamp)
-
-
-def linked(
-    where: Where, file_id: int, parent: NodeRecord | None, node: NodeRecord
-) -> tuple[Write, ...]:
-    """Return the writes that give a name to an id: the name, its node, and its parent's count.
-
-    Arguments:
-        where: the name, in a parent that has the node `parent`; the root has none.
-        node: of the id.
-
-    Raises: PathChanged when the parent is gone.
-    """
-    name = NameRecord(file_id, where.name, node.is_directory)
-    writes = [
-        Write(where.refs[-1].key, file_records.NAME.encode(name)),
-        Write(keys.file_node(where.generation, file_id).key, file_records.NODE.encode(node)),
-    ]
-    return (*writes, *counted(where, parent, 1))
-
-
-def counted(where: Where, parent: NodeRecord | None, more: int) -> tuple[Write, ...]:
-    """Return the write that adds `more` to the count of names in a parent. The root has no count.
-
-    Raises: PathChanged when the parent is gone.
-    """
-    if where.parent == where.generation:
-        return ()
-    if parent is None or not parent.is_directory:
-        raise PathChanged
-    counted = msgspec.structs.replace(parent, children=parent.children + more)
-    key = keys.file_node(where.generation, where.parent).key
-    return (Write(key, file_records.NODE.encode(counted)),)
+    return written
 
 
 def require_overwrite(call: Call[Any]) -> None:
@@ -282,9 +208,7 @@ class _Overwrite(Edit, frozen=True):
     given: CreateFile
     permission: PermissionRead
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         given, record = self.given, node.record
         permission, first = self.permission.chosen(record.permission, found)

@@ -24,11 +24,11 @@ from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import nodes, ranges
 from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.creating import counted
 from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.node.access import AccessReads, ByPath
 from strongroom.services.file.node.changing import resized
-from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
+from strongroom.services.file.node.linking import counted
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeView, NodeWritten
@@ -155,9 +155,7 @@ class _Metadata(Edit, frozen=True):
 
     metadata: Metadata
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         touched = of_changed(NOTHING_GIVEN, node.record, Touch.SET_METADATA, stamp)
         after = msgspec.structs.replace(
@@ -173,9 +171,7 @@ class _SmbEdit(Edit, frozen=True):
     permission: PermissionRead
     touch: Touch
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         permission, first = self.permission.chosen(node.record.permission, found)
         touched = of_changed(self.given, node.record, self.touch, stamp)
@@ -192,9 +188,7 @@ class _FileProperties(Edit, frozen=True):
     properties: ContentProperties | None
     size_bytes: int | None
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         after, first = self.smb.apply(node, found, stamp)
         more: dict[str, Any] = {"copy": None}

@@ -15,7 +15,6 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Step
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
@@ -37,7 +36,7 @@ from strongroom.services.file.node.changing import (
     Entered,
     change_bytes,
 )
-from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.past_states import check_snapshot_exists
@@ -184,9 +183,7 @@ class _Putting(Edit, frozen=True):
 
     given: PutRange
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         _check_within(self.given, node.record)
         touched = of_changed(self.given.smb, node.record, Touch.WRITE, stamp)

@@ -21,7 +21,7 @@ import msgspec
 
 from strongroom import limits
 from strongroom.clock import guid
-from strongroom.engines.base import Record, Step
+from strongroom.engines.base import Record
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
@@ -44,10 +44,10 @@ from strongroom.services.file import creating, nodes, paths, ranges
 from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
-from strongroom.services.file.creating import NewNode, StartedCopy
+from strongroom.services.file.creating import RequestedNode, StartedCopy
 from strongroom.services.file.node.access import ByPath, look
 from strongroom.services.file.node.changing import BytesChange, Cleared, resized
-from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import used
 from strongroom.services.file.nodes import NodeView, NodeWritten, view_of
@@ -237,17 +237,13 @@ class _CopyEdit(Edit, frozen=True):
     properties: ContentProperties
     started: StartedCopy
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         after, first = self.copied(node.record, found, stamp)
         access, started = node.access, self.started
         return after, (*first, started.job_step(access.generation, access.id, stamp))
 
-    def copied(
-        self, record: FileRecord, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def copied(self, record: FileRecord, found: Found, stamp: int) -> Applied:
         """Return the same without the job."""
         permission, first = self.permission.chosen(record.permission, found)
         attributes = creating.overwritten_attributes(self.smb, record, stamp)
@@ -275,9 +271,7 @@ class _OntoItself(Edit, frozen=True):
     edit: _CopyEdit
     properties: ContentProperties
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         after, first = self.edit.copied(node.record, found, stamp)
         done = msgspec.structs.replace(
@@ -340,9 +334,9 @@ class _CopyStart(msgspec.Struct, frozen=True):
             except PathChanged:
                 destination = await _destination(services, self.call)
 
-    def _new(self) -> NewNode:
+    def _new(self) -> RequestedNode:
         edit = self.edit
-        return NewNode(
+        return RequestedNode(
             is_directory=False,
             smb=edit.smb,
             metadata=edit.metadata,
@@ -418,9 +412,7 @@ class _Abort(Edit, frozen=True):
 
     copy_id: str
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit. Raises: StorageError NoPendingCopyOperation, CopyIdMismatch."""
         record = node.record
         copy = copies.aborted(record.copy, self.copy_id, stamp)

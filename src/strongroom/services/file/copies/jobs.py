@@ -18,7 +18,7 @@ from typing import Final
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Ref, Step
+from strongroom.engines.base import Ref
 from strongroom.errors import core as errors
 from strongroom.semantics.core import copies
 from strongroom.semantics.core.copies import Copy
@@ -36,7 +36,7 @@ from strongroom.services.file.node.changing import (
     NewBytes,
     change_bytes,
 )
-from strongroom.services.file.node.deciding import AdmittedNode, Edit, Edited, commit
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited, commit
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.paths import PathChanged
 from strongroom.store.core import extents, keys, records
@@ -225,9 +225,7 @@ class _OfPending(Edit, frozen=True):
 
     job: Job
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit. Raises: NotPending."""
         copy = _pending(node.record, self.job.token)
         if copy is None:

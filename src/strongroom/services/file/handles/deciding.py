@@ -12,7 +12,6 @@ from types import TracebackType
 
 import msgspec
 
-from strongroom.engines.base import Step
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import opens
@@ -24,7 +23,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.node.access import ByHandle
-from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.store.file.file_records import FileRecord
 
@@ -62,9 +61,7 @@ class Touched(Edit, frozen=True):
     touch: Touch
     frozen: frozenset[TimeField]
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         return after(node.record, self.touch, stamp, self.frozen), ()
 

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.engines.base import Step
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, permissions
@@ -34,6 +33,7 @@ from strongroom.services.file.node.access import look
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
 from strongroom.services.file.node.deciding import (
     AdmittedNode,
+    Applied,
     Edit,
     Edited,
     NodeChange,
@@ -229,9 +229,7 @@ class _Resize(Edit, frozen=True):
     frozen: frozenset[TimeField]
     shrinks_only: bool
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         record = node.record
         size = min(record.size_bytes, self.size_bytes) if self.shrinks_only else self.size_bytes
@@ -284,9 +282,7 @@ class _Security(Edit, frozen=True):
     permission: PermissionRead
     frozen: frozenset[TimeField]
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         key, first = self.permission.chosen(node.record.permission, found)
         after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)

@@ -20,7 +20,6 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from strongroom.engines.base import Step
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
@@ -61,7 +60,7 @@ from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.node.access import ByPath, NodeState, look, share_of
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
-from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.paths import PathChanged, Where
 from strongroom.store.core import keys, records
@@ -397,9 +396,7 @@ class _Overwrite(Edit, frozen=True):
 
     attributes: int
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit."""
         after = deciding.after(node.record, Touch.OVERWRITE, stamp)
         attributes = int(self.attributes | Attribute.ARCHIVE)

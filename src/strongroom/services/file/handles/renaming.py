@@ -1,8 +1,8 @@
 """FileDispositionInformation and FileRenameInformation: a file is deleted or renamed by its handle.
 
-Lives here: both operations by a handle, and the decision of a rename. Must not live here: the order
-of checks (semantics/file/deletion.py), which records a rename writes (services/file/renaming.py).
-Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12; smb.md 3.4 and 3.7.
+Lives here: both operations by a handle. Must not live here: the move itself (node/moving.py), the
+order of checks (semantics/file/deletion.py). Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12;
+smb.md 3.4 and 3.7.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from contextlib import ExitStack
 
 from msgspec.structs import replace
 
-from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, deletion, names, opens, previous_versions
@@ -20,31 +19,21 @@ from strongroom.semantics.file.attributes import TimeField, Touch
 from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
 from strongroom.semantics.file.opens import BreakAwaited, OpenRefused
 from strongroom.semantics.file.oplocks import Cause
-from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import Opens, break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
-from strongroom.services.file.held.changes import Watches, renamed
+from strongroom.services.file.held.changes import Watches
 from strongroom.services.file.node.access import look
+from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
 from strongroom.services.file.node.origins import TreeOrigin
-from strongroom.services.file.past_states import with_past_states
 from strongroom.services.file.paths import PathChanged, Where
-from strongroom.services.file.renaming import (
-    RenameReads,
-    ResolvedRename,
-    block_opens,
-    moved_names,
-    parents_touched,
-)
-from strongroom.services.file.sweep import sweep_step
-from strongroom.store.core import keys, records
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
-from strongroom.values import Purpose
 
 
 async def set_disposition(
@@ -103,20 +92,26 @@ async def rename(
             # No client could open such a name: each would look for it in a snapshot.
             raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
         wait = RequestWait(request, handle.ending)
+        tables, watches = services.held.of(Opens), services.held.of(Watches)
         while True:
             try:
-                await _attempt(services, handle, wanted, wait)
+                await _attempt(services, tables, watches, handle, wanted, wait)
             except PathChanged:
                 continue
             return
 
 
 async def _attempt(
-    services: Services, handle: Handle, wanted: RequestedRename, wait: RequestWait
+    services: Services,
+    tables: Opens,
+    watches: Watches,
+    handle: Handle,
+    wanted: RequestedRename,
+    wait: RequestWait,
 ) -> None:
-    held, generation = services.held.of(Opens), handle.access.generation
+    generation = handle.access.generation
     target = await paths.walk(services, generation, wanted.path)
-    held.check_not_pending(keys.file(generation, target.parent))
+    tables.check_not_pending(keys.file(generation, target.parent))
     await deciding.break_caches(services, handle, Cause.NAME_CHANGE, wait)
     if handle.is_directory:
         await break_handle_caches_below(services, generation, handle.path, wait.until)
@@ -125,41 +120,24 @@ async def _attempt(
         raise PathChanged
     seen, replaced = await _read_both(services, handle, source, target)
     with ExitStack() as stack:
-        _refuse(held, handle, wanted, seen, replaced)
+        _refuse(tables, handle, wanted, seen, replaced)
         if wanted.path == handle.path:
             return
         if replaced is not None:
             await _enter_target(services, seen, replaced, stack)
-        stack.callback(await block_opens(held, seen, wait.until))
-        _refuse(held, handle, wanted, seen, replaced)
-        origin, reads = TreeOrigin(handle.access), Reads()
-        decision = _RenameByHandle(
-            keys.file_names(generation),
-            reads.refs,
-            Purpose.GROWTH,
-            origin=origin,
-            seen=seen,
-            frozen=frozenset(handle.frozen),
-            share=reads.add(origin.share_ref, records.SHARE),
-            read=RenameReads.of(reads, seen),
-        )
-        await origin.submit(services, decision)
-        old, new = handle.path, (*target.stored[:-1], target.name)
-        held.moved(handle.partition, target.parent, new)
-        changes = renamed(
-            old, new, is_directory=handle.is_directory, replaces=seen.replaced is not None
-        )
-        services.held.of(Watches).report(generation, *changes)
-    services.work.set()
+        stack.callback(await block_opens(tables, seen, wait.until))
+        _refuse(tables, handle, wanted, seen, replaced)
+        rule = _ByHandle(frozenset(handle.frozen))
+        await move(services, tables, watches, TreeOrigin(handle.access), seen, rule)
 
 
 async def _read_both(
     services: Services, handle: Handle, source: Where, target: Where
-) -> tuple[ResolvedRename, FileRecord | None]:
+) -> tuple[ResolvedMove, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""
     record = (await look(services, deciding.access_of(handle))).record
     facts = facts_of(record, is_root=handle.is_root)
-    seen = ResolvedRename(source, target, facts, None)
+    seen = ResolvedMove(source, target, facts, None)
     if target.is_root or seen.replaced is None:
         return seen, None
     other = keys.file_attributes(handle.access.generation, seen.replaced)
@@ -167,23 +145,23 @@ async def _read_both(
     replaced = file_records.FILE.of(found)
     if replaced is None:
         raise PathChanged
-    return ResolvedRename(source, target, facts, facts_of(replaced)), replaced
+    return ResolvedMove(source, target, facts, facts_of(replaced)), replaced
 
 
 def _refuse(
-    held: Opens,
+    tables: Opens,
     handle: Handle,
     wanted: RequestedRename,
-    seen: ResolvedRename,
+    seen: ResolvedMove,
     replaced: FileRecord | None,
 ) -> None:
     """Check the rename against the present tables. Raises: StorageError."""
     source, target, generation = seen.source, seen.target, handle.access.generation
     parents = target.ids[: len(target.components) - 1]
-    above = held.handles_on(keys.file(generation, target.parent))
+    above = tables.handles_on(keys.file(generation, target.parent))
     other = None
     if replaced is not None:
-        state = held.table(target.partition).deletion
+        state = tables.table(target.partition).deletion
         facts = facts_of(replaced)
         other = RenameTarget(facts, state, is_open=facts.is_leased)
     refused = deletion.rename_refusal(
@@ -191,11 +169,11 @@ def _refuse(
             handle.path,
             wanted.path,
             seen.source_facts,
-            held.table(handle.partition).deletion,
+            tables.table(handle.partition).deletion,
             target=other,
             replaces=wanted.replaces,
             has_open_descendants=handle.is_directory
-            and bool(held.handles_below(generation, handle.path)),
+            and bool(tables.handles_below(generation, handle.path)),
             is_parent_in_use=any(
                 accesses.stake_of_handle(one.mask, one.share).conflicts(accesses.RENAME_PARENT)
                 for one in above
@@ -210,7 +188,7 @@ def _refuse(
 
 
 async def _enter_target(
-    services: Services, seen: ResolvedRename, replaced: FileRecord, stack: ExitStack
+    services: Services, seen: ResolvedMove, replaced: FileRecord, stack: ExitStack
 ) -> None:
     """Enter the table of the file to be replaced, which keeps others out. Raises: StorageError
     ACCESS_DENIED: it is open."""
@@ -224,31 +202,11 @@ async def _enter_target(
     stack.enter_context(entry)
 
 
-class _RenameByHandle(Decision[None], frozen=True, kw_only=True):
-    """The decision that moves an id from its old name to the new one."""
+class _ByHandle(MoveRule, frozen=True):
+    """The move of an open file. `frozen`: the times that the handle does not change."""
 
-    origin: TreeOrigin
-    seen: ResolvedRename
     frozen: frozenset[TimeField]
-    share: ReadOne[ShareRecord]
-    read: RenameReads
 
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: PathChanged."""
-        seen, source = self.seen, self.seen.source
-        share = self.origin.share_in(found, self.share)
-        record, node = self.read.check(found, seen)
-        replaced = self.read.replaced_in(found)
-        if replaced is not None and facts_of(replaced) != seen.target_facts:
-            raise PathChanged
-        after = deciding.after(record, Touch.RENAME, stamp, self.frozen)
-        moving = moved_names(seen, self.read, share, found, node)
-        write = Write(keys.FILE_KEY, file_records.FILE.encode(after))
-        steps = [Step(self.partition, moving), Step(source.partition, (write,))]
-        steps += parents_touched(seen, self.read, found, stamp)
-        if seen.replaced is not None:
-            # The job comes first, so that a crash leaves nothing that no job removes.
-            steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
-            gone = keys.file(source.generation, seen.replaced)
-            steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
-        return with_past_states(share, self.reads, found, Commit(None, tuple(steps)), stamp)
+    def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
+        """See MoveRule."""
+        return deciding.after(record, Touch.RENAME, stamp, self.frozen)

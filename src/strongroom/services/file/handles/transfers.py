@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Full, Step
+from strongroom.engines.base import Full
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, byte_ranges
@@ -38,12 +38,11 @@ from strongroom.services.file.node.changing import (
     ClearedInside,
     change_bytes,
 )
-from strongroom.services.file.node.deciding import AdmittedNode, Edit
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.reading import begin_reading
 from strongroom.store.core import extents
 from strongroom.store.core.extents import RangeQuery
 from strongroom.store.core.records import ShareRecord
-from strongroom.store.file.file_records import FileRecord
 
 FILE_BYTES_MAX: Final = limits.FILE_BYTES_MAX
 """4 TiB, as over REST."""
@@ -188,9 +187,7 @@ class _Write(Edit, frozen=True):
     appends_only: bool
     frozen: frozenset[TimeField]
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """See Edit. Raises: StorageError ACCESS_DENIED."""
         record = node.record
         if self.appends_only and self.offset < record.size_bytes:

@@ -24,6 +24,10 @@ from strongroom.store.file.file_records import FileRecord
 T = TypeVar("T")
 
 
+Applied = tuple[FileRecord, tuple[Step, ...]]
+"""The attributes as they will be, and the steps that come first: a job, a permission."""
+
+
 class AdmittedNode(msgspec.Struct, frozen=True):
     """A directory or file at the serial point, whose access was checked."""
 
@@ -63,9 +67,7 @@ class NodeRule(msgspec.Struct, Generic[T], frozen=True):
 class Edit(msgspec.Struct, frozen=True):
     """What an operation does to the attributes of a directory or file. A value, as NodeRule."""
 
-    def apply(
-        self, node: AdmittedNode, found: Found, stamp: int
-    ) -> tuple[FileRecord, tuple[Step, ...]]:
+    def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         """Return the new attributes, and the steps that come first. It is pure.
 
         Raises: what refuses the operation.

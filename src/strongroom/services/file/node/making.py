@@ -1,0 +1,119 @@
+"""The creation of a directory or file under a free name.
+
+Lives here: the decision. Must not live here: what the new one is like, and who may ask for it.
+
+Attributes are written first, and the name last. So no name ever leads to nothing. A crash between
+the two leaves an attribute record of a few hundred bytes that no name refers to.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from strongroom.engines.base import Commit, Step, Write
+from strongroom.semantics.file import names
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.runner import Services
+from strongroom.services.file.node.deciding import Applied
+from strongroom.services.file.node.linking import linked
+from strongroom.services.file.node.origins import ShareOrigin
+from strongroom.services.file.node_writes import parent_ref, parent_touched, used
+from strongroom.services.file.past_states import with_past_states
+from strongroom.services.file.paths import Where
+from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven, PermissionRead
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+
+
+class NewNode(msgspec.Struct, frozen=True):
+    """A directory or file that is to be made. It is a value, which the decision holds."""
+
+    is_directory: bool
+
+    @property
+    def size_bytes(self) -> int:
+        """The length of the new file."""
+        return 0
+
+    @property
+    def permission(self) -> PermissionGiven:
+        """The permission that it is given."""
+        raise NotImplementedError
+
+    def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
+        """Return the attributes, and the steps that come first. It is pure.
+
+        Arguments:
+            permission: the key of its permission.
+            stamp: the commit's, which becomes its id.
+
+        Raises: what refuses it.
+        """
+        raise NotImplementedError
+
+
+async def make(
+    services: Services, origin: ShareOrigin, where: Where, new: NewNode
+) -> tuple[Where, FileRecord]:
+    """Create a directory or file under a name that is free.
+
+    Returns: the name with its id, and the attributes.
+
+    Raises: PathChanged when the name is no longer free; as ShareOrigin.share_in and
+        ShareOrigin.submit; StorageError FileInvalidPermissionKey, ShareSizeLimitReached; what
+        `new` refuses.
+    """
+    origin, reads, generation = origin.at_serial_point(), Reads(), where.generation
+    decision = _Make(
+        keys.file_names(generation),
+        reads.refs,
+        origin.purpose,
+        origin=origin,
+        where=where,
+        new=new,
+        share=reads.add(origin.share_ref, records.SHARE),
+        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        parent_attributes=reads.add(parent_ref(where), file_records.FILE),
+        usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
+        on_path=where.read(reads),
+        permission=new.permission.read(reads, generation),
+    )
+    return await origin.submit(services, decision)
+
+
+class _Make(Decision[tuple[Where, FileRecord]], frozen=True):
+    """The decision that creates a directory or file under a free name."""
+
+    origin: ShareOrigin
+    where: Where
+    new: NewNode
+    share: ReadOne[ShareRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+    usage: ReadOne[UsageRecord]
+    on_path: ReadAll[NameRecord]
+    permission: PermissionRead
+
+    def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
+        """See Decision.decide. Raises: PathChanged."""
+        where, new = self.where, self.new
+        share = self.origin.share_in(found, self.share)
+        where.check(found, self.on_path)
+        self.origin.guard(None, stamp)
+        permission, stored = self.permission.chosen(DEFAULT_KEY, found)
+        record, first = new.made(share, where, permission, stamp)
+        entry = NameRecord(stamp, where.name, new.is_directory)
+        made = msgspec.structs.replace(where, ids=(*where.ids, stamp), entry=entry)
+        attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
+        node = NodeRecord(where.parent, names.fold(where.name), new.is_directory, 0, new.size_bytes)
+        counted = used(share, found[self.usage], new.size_bytes)
+        steps = (
+            *stored,
+            *first,
+            Step(keys.file(where.generation, stamp), (attributes,)),
+            Step(self.partition, (*linked(where, stamp, found[self.parent], node), *counted)),
+            *parent_touched(where, found[self.parent_attributes], stamp),
+        )
+        return with_past_states(share, self.reads, found, Commit((made, record), steps), stamp)

@@ -1,0 +1,322 @@
+"""The move of a directory or file to another name, in one commit among the names of a share.
+
+Lives here: the decision and what it is prepared from, and the opens that wait for it. Must not live
+here: what refuses a move (semantics/file/deletion.py), which attributes change with the name.
+
+Names lead to ids, so everything below a directory moves with it. A file that is replaced is deleted
+in the same commit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+
+import msgspec
+
+from strongroom.engines.base import Commit, Key, Step, Write
+from strongroom.errors import file as file_errors
+from strongroom.errors.core import StorageError
+from strongroom.semantics.file import names
+from strongroom.semantics.file.deletion import FileFacts
+from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.runner import Services
+from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.held.changes import Watches, renamed
+from strongroom.services.file.node.origins import ShareOrigin
+from strongroom.services.file.node_writes import parent_ref, parent_touched, used
+from strongroom.services.file.past_states import with_past_states
+from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.file.permissions import (
+    NO_PERMISSION,
+    PermissionGiven,
+    PermissionRead,
+)
+from strongroom.services.file.sweep import sweep_step
+from strongroom.store.core import keys, records, share_keys
+from strongroom.store.core.records import ShareRecord
+from strongroom.store.file import file_records
+from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+
+
+class ResolvedMove(msgspec.Struct, frozen=True):
+    """Source and target as they were read, and the facts that admission relied on."""
+
+    source: Where
+    target: Where
+    source_facts: FileFacts
+    target_facts: FileFacts | None
+
+    @property
+    def replaced(self) -> int | None:
+        """The id that has the new name, if it is not the source's; None = nothing is replaced."""
+        entry = self.target.entry
+        return None if entry is None or entry.id == self.source.id else entry.id
+
+
+class _SideReads(msgspec.Struct, frozen=True):
+    """What a move reads of one side: the names on its path, its directory's node (the root has
+    none), and its directory's attributes."""
+
+    on_path: ReadAll[NameRecord]
+    parent: ReadOne[NodeRecord]
+    parent_attributes: ReadOne[FileRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, where: Where) -> _SideReads:
+        """Add these reads."""
+        node = keys.file_node(where.generation, where.parent)
+        return cls(
+            where.read(reads),
+            reads.add(node, file_records.NODE),
+            reads.add(parent_ref(where), file_records.FILE),
+        )
+
+
+class _NodeReads(msgspec.Struct, frozen=True):
+    """The reads of a file's or directory's attributes and node."""
+
+    attributes: ReadOne[FileRecord]
+    node: ReadOne[NodeRecord]
+
+    @classmethod
+    def of(cls, reads: Reads, generation: int, node_id: int) -> _NodeReads:
+        """Add these reads."""
+        attributes = keys.file_attributes(generation, node_id)
+        return cls(
+            reads.add(attributes, file_records.FILE),
+            reads.add(keys.file_node(generation, node_id), file_records.NODE),
+        )
+
+
+class MoveReads(msgspec.Struct, frozen=True):
+    """What the decision of a move reads. `replaced`: what it replaces; None = nothing."""
+
+    source: _SideReads
+    target: _SideReads
+    moved: _NodeReads
+    usage: ReadOne[UsageRecord]
+    replaced: _NodeReads | None
+
+    @classmethod
+    def of(cls, reads: Reads, seen: ResolvedMove) -> MoveReads:
+        """Add these reads."""
+        source, generation = seen.source, seen.source.generation
+        usage = share_keys.share_usage(generation)
+        return cls(
+            _SideReads.of(reads, source),
+            _SideReads.of(reads, seen.target),
+            _NodeReads.of(reads, generation, source.id),
+            reads.add(usage, file_records.USAGE),
+            None if seen.replaced is None else _NodeReads.of(reads, generation, seen.replaced),
+        )
+
+    def check(self, found: Found, seen: ResolvedMove) -> tuple[FileRecord, NodeRecord]:
+        """Check that both paths are as they were resolved. Return the attributes and the node of
+        what is moved. Raises: PathChanged."""
+        seen.source.check(found, self.source.on_path)
+        seen.target.check(found, self.target.on_path)
+        record, node = found[self.moved.attributes], found[self.moved.node]
+        if record is None or node is None:
+            raise PathChanged
+        return record, node
+
+    def replaced_in(self, found: Found) -> FileRecord | None:
+        """Return the attributes of what is replaced. Raises: PathChanged when it is gone."""
+        return None if self.replaced is None else there(found[self.replaced.attributes])
+
+
+def there(record: FileRecord | None) -> FileRecord:
+    """Return the attributes of what a path leads to. Raises: PathChanged when they are gone."""
+    if record is None:
+        raise PathChanged
+    return record
+
+
+class MoveRule(msgspec.Struct, frozen=True):
+    """What an operation requires of a move, and what it changes. A value, which decisions hold."""
+
+    def check(
+        self, seen: ResolvedMove, record: FileRecord, replaced: FileRecord | None, stamp: int
+    ) -> None:
+        """Refuse a move that the attributes of either side forbid. Raises: StorageError."""
+
+    @property
+    def permission(self) -> PermissionGiven:
+        """The permission that it is given with its new name."""
+        return NO_PERMISSION
+
+    def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
+        """Return the attributes after the move. It is pure.
+
+        Arguments:
+            permission: the key of its permission.
+        """
+        raise NotImplementedError
+
+
+async def move(
+    services: Services,
+    opens: Opens,
+    watches: Watches,
+    origin: ShareOrigin,
+    seen: ResolvedMove,
+    rule: MoveRule,
+) -> tuple[Where, FileRecord]:
+    """Move a directory or file durably. Its handles get the new path.
+
+    The caller has blocked the opens of both names (`block_opens`).
+
+    Returns: the new name, and the attributes.
+
+    Raises: PathChanged; as ShareOrigin.share_in and ShareOrigin.submit; what the rule raises.
+    """
+    origin, reads = origin.at_serial_point(), Reads()
+    source, target = seen.source, seen.target
+    decision = _Move(
+        keys.file_names(source.generation),
+        reads.refs,
+        origin.purpose,
+        origin=origin,
+        seen=seen,
+        rule=rule,
+        share=reads.add(origin.share_ref, records.SHARE),
+        read=MoveReads.of(reads, seen),
+        permission=rule.permission.read(reads, source.generation),
+    )
+    moved = await origin.submit(services, decision)
+    new = (*target.stored[:-1], target.name)
+    opens.moved(source.partition, target.parent, new)
+    replaces = seen.replaced is not None
+    changes = renamed(source.components, new, is_directory=source.is_directory, replaces=replaces)
+    watches.report(source.generation, *changes)
+    services.work.set()
+    return moved
+
+
+async def block_opens(
+    held: Opens, seen: ResolvedMove, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
+) -> Callable[[], None]:
+    """Make opens of both names wait until the returned function is called.
+
+    Raises: PathChanged after it has waited for an open or another rename; StorageError: something
+        below the directory is open.
+    """
+    generation = seen.source.generation
+    keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
+    other = held.barriers.blocking([*keys, *((generation, one) for one in seen.target.ids)])
+    if other is not None:
+        await wait(other)
+        raise PathChanged
+    below = held.handles_below(generation, seen.source.components)
+    if seen.source_facts.is_directory and below:
+        raise StorageError(file_errors.DIRECTORY_IN_USE)
+    lifts = [held.barriers.block(key) for key in keys]
+
+    def lift() -> None:
+        for one in lifts:
+            one()
+
+    return lift
+
+
+class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
+    """The decision that moves the source's id from its old name to the new one."""
+
+    origin: ShareOrigin
+    seen: ResolvedMove
+    rule: MoveRule
+    share: ReadOne[ShareRecord]
+    read: MoveReads
+    permission: PermissionRead
+
+    def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
+        """See Decision.decide. Raises: PathChanged."""
+        seen, source, target = self.seen, self.seen.source, self.seen.target
+        share = self.origin.share_in(found, self.share)
+        record, node = self.read.check(found, seen)
+        replaced = self.read.replaced_in(found)
+        is_known = facts_of(record) == seen.source_facts and (
+            replaced is None or facts_of(replaced) == seen.target_facts
+        )
+        if not is_known:
+            raise PathChanged
+        self.rule.check(seen, record, replaced, stamp)
+        if source.components == target.components:
+            return Commit((source, record))
+        permission, stored = self.permission.chosen(record.permission, found)
+        after = self.rule.moved(record, permission, stamp)
+        entry = NameRecord(source.id, target.name, record.is_directory)
+        made = msgspec.structs.replace(
+            target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=entry
+        )
+        own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
+        names_moved = Step(self.partition, _moved_names(seen, self.read, share, found, node))
+        steps = [*stored, names_moved, own, *_parents_touched(seen, self.read, found, stamp)]
+        if seen.replaced is not None:
+            # The job comes first, so that a crash leaves nothing that no job removes.
+            steps.insert(0, sweep_step(source.generation, seen.replaced, stamp))
+            gone = keys.file(source.generation, seen.replaced)
+            steps.append(Step(gone, (Write(keys.FILE_KEY, None),)))
+        commit = Commit((made, after), tuple(steps))
+        return with_past_states(share, self.reads, found, commit, stamp)
+
+
+def _moved_names(
+    seen: ResolvedMove, read: MoveReads, share: ShareRecord, found: Found, node: NodeRecord
+) -> tuple[Write, ...]:
+    """Return the writes of a move among the names of the share.
+
+    The old name is removed, the new one is added, and both directories' counts change. A replaced
+    file no longer counts as usage.
+
+    Arguments:
+        node: the node record of the source.
+
+    Raises: PathChanged when one of the directories, or the replaced file, has been deleted.
+    """
+    source, target, generation = seen.source, seen.target, seen.source.generation
+    moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
+    name = NameRecord(source.id, target.name, node.is_directory)
+    writes: dict[Key, bytes | None] = {
+        source.refs[-1].key: None,
+        keys.file_node(generation, source.id).key: file_records.NODE.encode(moved),
+    }
+    writes[target.refs[-1].key] = file_records.NAME.encode(name)
+    counts = {source.parent: -1}
+    if seen.replaced is None:
+        counts[target.parent] = counts.get(target.parent, 0) + 1
+    else:
+        writes[keys.file_node(generation, seen.replaced).key] = None
+    for parent, side in ((source.parent, read.source), (target.parent, read.target)):
+        more = counts.pop(parent, 0)
+        if more and parent != generation:
+            directory = found[side.parent]
+            if directory is None:
+                raise PathChanged
+            counted = msgspec.structs.replace(directory, children=directory.children + more)
+            writes[side.parent.ref.key] = file_records.NODE.encode(counted)
+    return (*(Write(key, value) for key, value in writes.items()), *_freed(read, share, found))
+
+
+def _freed(read: MoveReads, share: ShareRecord, found: Found) -> tuple[Write, ...]:
+    """Return the write that subtracts the replaced file from the usage.
+
+    Raises: PathChanged when the replaced file is gone.
+    """
+    if read.replaced is None:
+        return ()
+    node = found[read.replaced.node]
+    if node is None:
+        raise PathChanged
+    return used(share, found[read.usage], -node.size_bytes)
+
+
+def _parents_touched(
+    seen: ResolvedMove, read: MoveReads, found: Found, stamp: int
+) -> tuple[Step, ...]:
+    """Return the steps that update the times of both directories."""
+    steps = parent_touched(seen.source, found[read.source.parent_attributes], stamp)
+    if seen.target.parent != seen.source.parent:
+        steps += parent_touched(seen.target, found[read.target.parent_attributes], stamp)
+    return steps
