@@ -178,13 +178,3 @@ async def enter(
                     stack.enter_context(held.writes.changing(file, *byte_range))
                 return OperationEntry(stack, has_waited=wait_limit.has_waited)
             await wait_limit.until(held.change(file))
-
-
-__all__ = [
-    "Opens",
-    "OperationEntry",
-    "RestWaitLimit",
-    "break_handle_caches_below",
-    "enter",
-    "facts_of",
-]

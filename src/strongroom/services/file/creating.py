@@ -22,8 +22,8 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths, ranges
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.held.changes import Watches, added
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.making import NewNode, make

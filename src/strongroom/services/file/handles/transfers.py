@@ -25,11 +25,11 @@ from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
 from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.access import NodeState, look
 from strongroom.services.file.node.changing import (
     AdmittedAccess,

@@ -21,8 +21,9 @@ from strongroom.semantics.file import names
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import Opens, facts_of
+from strongroom.services.file.admission import facts_of
 from strongroom.services.file.held.changes import Watches, renamed
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.past_states import with_past_states
