@@ -25,13 +25,13 @@ from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file import paths
 from strongroom.services.file.admission import (
-    Opens,
     RestWaitLimit,
     break_handle_caches_below,
     enter,
     facts_of,
 )
 from strongroom.services.file.held.changes import Watches
+from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.moving import (
     MoveReads,
     MoveRule,
