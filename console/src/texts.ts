@@ -81,7 +81,7 @@ export const texts = {
       requests: "Requests",
       errors: "Refused or failed",
       p50: "Latency, median",
-      p99: "Latency, 99th percentile",
+      p99: "Latency, p99",
       received: "Received",
       sent: "Sent",
     },
