@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from strongroom.clock import ManualClock
 from strongroom.store.core import keys
-from strongroom.store.file.file_records import NAME, NAME_LINKS, NameRecord
+from strongroom.store.tree.tree_records import NAME, NAME_LINKS, NameRecord
 
 # An id is a stamp, and this is long before any.
 FIRST = 1 << 32

@@ -14,7 +14,7 @@ from strongroom.engines.base import Record, Ref
 from strongroom.engines.embedded.upkeep.check import Finding
 from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import DamagedRecord
-from strongroom.store.file import file_records
+from strongroom.store.tree import tree_records
 
 Walk = Callable[[], Iterator[tuple[Ref, Record | None]]]
 """Returns all records; None for a damaged one."""
@@ -58,7 +58,7 @@ class _Names:
         keyspace, kind = ref.partition.keyspace, _kind(ref)
         if kind == "n" and not ref.key.hidden and keyspace[1:] in shares:
             if ref.partition == keys.file_names(_number(keyspace[1:])):
-                entry = file_records.NAME.decode(record.value)
+                entry = tree_records.NAME.decode(record.value)
                 self._files[entry.id] = _number(ref.key.name[:_NUMBER_BYTES]), entry.name
             return
         generation, name = 0, _text(ref.partition.name)

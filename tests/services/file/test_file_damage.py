@@ -16,6 +16,7 @@ from strongroom.services.file.shares.share_snapshots import SnapshotShare
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.file import file_records
+from strongroom.store.tree import tree_records
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 
@@ -102,7 +103,7 @@ DAMAGES: dict[str, tuple[Callable[[Damaged], object], str]] = {
     "a name without a node": (lambda on: on.drop(on.node("b")), "names do not agree"),
     "a node without a name": (lambda on: on.drop(on.name("b")), "names do not agree"),
     "a name that leads elsewhere": (
-        lambda on: on.change(on.name("b"), file_records.NAME, id=on.ids["old"]),
+        lambda on: on.change(on.name("b"), tree_records.NAME, id=on.ids["old"]),
         "names do not agree",
     ),
     "a directory that is gone": (
@@ -110,7 +111,7 @@ DAMAGES: dict[str, tuple[Callable[[Damaged], object], str]] = {
         "do not count the names below them",
     ),
     "a directory that counts wrong": (
-        lambda on: on.change(on.node("d"), file_records.NODE, children=2),
+        lambda on: on.change(on.node("d"), tree_records.NODE, children=2),
         "do not count the names below them",
     ),
     "a usage that counts wrong": (

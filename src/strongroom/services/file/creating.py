@@ -29,10 +29,11 @@ from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.paths import OnPath
 from strongroom.services.file.permissions import PermissionGiven, PermissionRead
 from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import CopyOrder, Job, JobKind, ShareRecord
 from strongroom.store.file.file_records import FileRecord

@@ -28,12 +28,11 @@ from strongroom.services.file.held.changes import PROPERTIES, Watches, modified,
 from strongroom.services.file.node.access import AccessReads, ByPath
 from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
-from strongroom.services.file.node.linking import counted
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.nodes import NodeView, NodeWritten
 from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.paths import OnPath
 from strongroom.services.file.permissions import PermissionRead
 from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import (
@@ -43,9 +42,13 @@ from strongroom.services.file.smb_properties import (
     of_changed,
 )
 from strongroom.services.file.sweep import sweep_step
+from strongroom.services.tree.linking import unlinked
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, share_keys
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.tree import tree_records
+from strongroom.store.tree.tree_records import NodeRecord
 from strongroom.values import ContentProperties, Metadata
 
 
@@ -261,8 +264,8 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
         access.purpose,
         access,
         read=access.add(reads),
-        node=reads.add(keys.file_node(generation, where.id), file_records.NODE),
-        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        node=reads.add(keys.file_node(generation, where.id), tree_records.NODE),
+        parent=reads.add(keys.file_node(generation, where.parent), tree_records.NODE),
         parent_attributes=reads.add(parent_ref(where), file_records.FILE),
         usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
     )
@@ -291,11 +294,10 @@ class _Delete(Decision[None], frozen=True):
         if refused is not None:
             raise StorageError(refused)
         freed = used(share, found[self.usage], -node.size_bytes)
-        gone = (Write(where.refs[-1].key, None), Write(self.node.ref.key, None), *freed)
         steps = (
             # The job comes first, so that a crash leaves nothing that no job removes.
             sweep_step(where.generation, where.id, stamp),
-            Step(self.partition, (*gone, *counted(where, found[self.parent], -1))),
+            Step(self.partition, (*unlinked(where, found[self.parent]), *freed)),
             Step(where.partition, (Write(keys.FILE_KEY, None),)),
             *parent_touched(where, found[self.parent_attributes], stamp),
         )

@@ -23,7 +23,9 @@ from strongroom.services.file.past_states import check_snapshot_exists, names_at
 from strongroom.services.file.paths import OnPath
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord
+from strongroom.store.file.file_records import FileRecord
+from strongroom.store.tree import tree_records
+from strongroom.store.tree.tree_records import NameRecord
 
 TIMESTAMPS: Final = "timestamps"
 ETAG: Final = "etag"
@@ -100,7 +102,7 @@ async def _joined(
     opens, rows = services.held.of(Opens), list[NodeRow]()
     for begin in range(0, len(page), _JOINED_AT_ONCE):
         items = page[begin : begin + _JOINED_AT_ONCE]
-        found = [file_records.NAME.decode(item.value) for item in items]
+        found = [tree_records.NAME.decode(item.value) for item in items]
         refs = [keys.file_attributes(generation, name.id) for name in found]
         for name, ref, record in zip(found, refs, await services.store.read(refs), strict=True):
             seen = record

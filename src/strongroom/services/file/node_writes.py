@@ -20,13 +20,15 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.services.core.decisions import Found, ReadOne, Reads
-from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.tree import tree_records
+from strongroom.store.tree.tree_records import NodeRecord
 
 _GIB: Final = 1 << 30
 
@@ -108,7 +110,7 @@ class LengthReads(NamedTuple):
     @classmethod
     def of(cls, reads: Reads, generation: int, file_id: int) -> LengthReads:
         """Add these reads."""
-        node = reads.add(keys.file_node(generation, file_id), file_records.NODE)
+        node = reads.add(keys.file_node(generation, file_id), tree_records.NODE)
         return cls(node, reads.add(share_keys.share_usage(generation), file_records.USAGE))
 
 
@@ -126,5 +128,5 @@ def recounted(
         return ()
     writes = used(share, found[read.usage], size_bytes - node.size_bytes)
     counted = msgspec.structs.replace(node, size_bytes=size_bytes)
-    sized = Write(read.node.ref.key, file_records.NODE.encode(counted))
+    sized = Write(read.node.ref.key, tree_records.NODE.encode(counted))
     return (Step(keys.file_names(share.generation), (*writes, sized)),)

@@ -23,7 +23,7 @@ from strongroom.services.file.node import access, deciding
 from strongroom.services.file.node.access import ByPath, NodeState
 from strongroom.services.file.node.deciding import NodeRule
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.file.file_records import FileRecord
 
 T = TypeVar("T")

@@ -48,6 +48,7 @@ from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import PastRecord
+from strongroom.store.tree import tree_records
 
 T = TypeVar("T")
 
@@ -136,7 +137,7 @@ async def names_on_path_at(
     Arguments:
         folded: the names, as the keys have them.
     """
-    partition, links = keys.file_names(generation), file_records.NAME_LINKS
+    partition, links = keys.file_names(generation), tree_records.NAME_LINKS
     found: list[tuple[Ref, Record | None]] = []
     parent: bytes | None = keys.number(generation)
     while parent is not None and len(found) < len(folded):

@@ -1,7 +1,8 @@
-"""Paths: resolving a path to the ids it leads through, and checking it again in a decision.
+"""Paths of a share: how requests name them, and resolving them.
 
-Lives here: the walk over names, and the check at the serial point that each name still leads to the
-same id. Must not live here: attributes, rules of names (semantics/file/names.py).
+Lives here: the path of a request, in the share or in a snapshot, and the errors where it leads
+nowhere. Must not live here: the check that a path still leads to the same id (services/tree), rules
+of names (semantics/file/names.py).
 
 A path is resolved on committed state, in one read that follows its names. Every later read of its
 file, and the decision, read these names again. If one of them leads elsewhere by then, PathChanged
@@ -10,18 +11,15 @@ is raised, and the operation is tried again.
 
 from __future__ import annotations
 
-from itertools import zip_longest
 from typing import Any
 
 import msgspec
 
-from strongroom.engines.base import Partition, Record, Ref
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Found, ReadAll, Reads
 from strongroom.services.core.places import generation_of, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.file.held.share_holds import require_share
@@ -30,15 +28,8 @@ from strongroom.services.file.past_states import (
     names_on_path_at,
     require_snapshot,
 )
-from strongroom.store.core import keys
+from strongroom.services.tree.paths import Where, follow
 from strongroom.store.core.records import ShareRecord
-from strongroom.store.file import file_records
-from strongroom.store.file.file_records import NameRecord
-
-
-class PathChanged(Exception):
-    """The path has changed since an operation was prepared from it, so the operation is tried
-    again."""
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,75 +40,6 @@ class OnPath(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     trailing_dots: bool = False
-
-
-class Where(msgspec.Struct, frozen=True):
-    """A path whose parents exist.
-
-    Attributes:
-        components: its names, from the share's root down; none = the root.
-        refs: the addresses of the records of these names.
-        ids: the ids that the names lead to; the last is missing if the last name is free.
-        stored: the names as they are stored; one that is free is as it was requested.
-        records: the records as they were read.
-        entry: the record of the last name; None = the name is free, or the path is the root.
-    """
-
-    generation: int
-    components: tuple[str, ...]
-    refs: tuple[Ref, ...]
-    ids: tuple[int, ...]
-    stored: tuple[str, ...]
-    records: tuple[Record | None, ...]
-    entry: NameRecord | None = None
-
-    @property
-    def is_root(self) -> bool:
-        """Whether it is the share's root directory."""
-        return not self.components
-
-    @property
-    def parent(self) -> int:
-        """The id of the directory that has the last name; 0 = the path is the root itself."""
-        if self.is_root:
-            return 0
-        return self.generation if len(self.components) == 1 else self.ids[len(self.components) - 2]
-
-    @property
-    def id(self) -> int:
-        """The id that the path leads to; if its last name is free, its parent's."""
-        return self.ids[-1] if self.ids else self.generation
-
-    @property
-    def partition(self) -> Partition:
-        """The partition of the file or directory that the path leads to."""
-        return keys.file(self.generation, self.id)
-
-    @property
-    def name(self) -> str:
-        """The last name, as it was requested."""
-        return self.components[-1]
-
-    @property
-    def is_directory(self) -> bool:
-        """Whether it leads to a directory."""
-        return self.is_root or (self.entry is not None and self.entry.is_directory)
-
-    def read(self, reads: Reads) -> ReadAll[NameRecord]:
-        """Add the reads of the names, which `check` needs."""
-        return reads.add_all(self.refs, file_records.NAME)
-
-    def check(self, found: Found, on_path: ReadAll[NameRecord]) -> None:
-        """Check that the names still lead to the same ids. Raises PathChanged.
-
-        Arguments:
-            on_path: the names, as `read` has added them.
-        """
-        if tuple(found.records(on_path)) == self.records:
-            return
-        for name, expected in zip_longest(found[on_path], self.ids):
-            if (None if name is None else name.id) != expected:
-                raise PathChanged
 
 
 def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
@@ -182,24 +104,14 @@ async def walk(
     """
     await require_share(services, generation)
     folded = [names.fold(name).encode() for name in path]
-    root, links = keys.number(generation), file_records.NAME_LINKS
     if snapshot is None:
-        found = await services.store.follow(keys.file_names(generation), links, root, folded)
+        found = await follow(services.store, generation, folded)
     else:
         found = await names_on_path_at(services.store, generation, folded, snapshot)
-    entries = [file_records.NAME.of(record) for _, record in found]
-    if len(entries) < len(path):
+    where = Where.of(generation, path, found)
+    if where is None:
         raise StorageError(file_errors.PARENT_NOT_FOUND)
-    stored = [name if one is None else one.name for name, one in zip(path, entries, strict=True)]
-    return Where(
-        generation,
-        path,
-        refs=tuple([ref for ref, _ in found]),
-        ids=tuple([one.id for one in entries if one is not None]),
-        stored=tuple(stored),
-        records=tuple([record for _, record in found]),
-        entry=entries[-1] if entries else None,
-    )
+    return where
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:

@@ -26,7 +26,8 @@ from strongroom.services.file.node.access import ByPath
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node.reading import entered_for_reading
 from strongroom.services.file.nodes import NodeView, view_of
-from strongroom.services.file.paths import OnPath, PathChanged
+from strongroom.services.file.paths import OnPath
+from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import extents
 from strongroom.store.core.extents import MapPlace
 from strongroom.values import ByteRange

@@ -38,13 +38,13 @@ from strongroom.services.file.node.moving import (
     ResolvedMove,
     block_opens,
     move,
-    there,
 )
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.paths import OnPath
 from strongroom.services.file.permissions import PermissionGiven
 from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Metadata
@@ -162,8 +162,7 @@ async def _attempt(
     seen, looked = ResolvedMove(source, target, FileFacts(), None), Reads()
     move_reads = MoveReads.of(looked, seen)
     found = await services.read(looked)
-    record = there(found[move_reads.moved.attributes])
-    replaced = move_reads.replaced_in(found)
+    record, replaced = move_reads.records_in(found)
     facts = None if replaced is None else facts_of(replaced)
     seen = ResolvedMove(source, target, facts_of(record), facts)
     given = call.input

@@ -30,6 +30,7 @@ from strongroom.store.core.extents import OFFSET_MAX, MapsCheck
 from strongroom.store.core.records import Job, JobKind, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
+from strongroom.store.tree import tree_records
 
 _NUMBER_BYTES = 8
 Records = Sequence[tuple[Key, bytes]]
@@ -267,7 +268,7 @@ class _Face:
 
 def _take_name(names: _Names, generation: int, name: bytes, record: Record) -> bool:
     """A name in a directory; False when it has no such key. Raises DamagedRecord."""
-    entry = file_records.NAME.decode(record.value)
+    entry = tree_records.NAME.decode(record.value)
     names.places_sum += _hash(name, entry.id, entry.is_directory)
     parent = int.from_bytes(name[:_NUMBER_BYTES], "big")
     if parent != generation:
@@ -281,7 +282,7 @@ def _take_node(names: _Names, name: bytes, record: Record) -> bool:
     DamagedRecord."""
     if name[:1] != keys.FILE_NODE or len(name) != 1 + _NUMBER_BYTES:
         return False
-    node, file_id = file_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
+    node, file_id = tree_records.NODE.decode(record.value), int.from_bytes(name[1:], "big")
     place = keys.file_name_key(node.parent, node.name).name
     names.places_sum -= _hash(place, file_id, node.is_directory)
     names.children_sum -= node.children * _hash(b"", file_id, True)

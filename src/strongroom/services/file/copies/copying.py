@@ -51,10 +51,11 @@ from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, 
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node_writes import used
 from strongroom.services.file.nodes import NodeView, NodeWritten, view_of
-from strongroom.services.file.paths import OnPath, PathChanged, Where
+from strongroom.services.file.paths import OnPath
 from strongroom.services.file.permissions import PermissionRead
 from strongroom.services.file.ranges import RequestEntry
 from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import CopyOrder
 from strongroom.store.file import file_records

@@ -38,7 +38,7 @@ from strongroom.services.file.node.changing import (
 )
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited, commit
 from strongroom.services.file.node.origins import ShareOrigin
-from strongroom.services.file.paths import PathChanged
+from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import extents, keys, records
 from strongroom.store.core.records import DeletedShare, Job, ShareRecord
 from strongroom.store.file import file_records

@@ -36,8 +36,8 @@ from strongroom.services.file.held.share_holds import require_share
 from strongroom.services.file.node.access import ByPath, share_of
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.node.reading import entered_for_reading
-from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapPlace, RangeQuery
 from strongroom.store.core.records import ShareRecord

@@ -23,7 +23,7 @@ from strongroom.services.file.handles.model import Handle, NodeInfo
 from strongroom.services.file.held.changes import Watches
 from strongroom.services.file.held.opens import Opens
 from strongroom.store.core import keys
-from strongroom.store.file import file_records
+from strongroom.store.tree import tree_records
 
 
 async def close(
@@ -131,7 +131,7 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
     ref = keys.file_node(handle.access.generation, handle.node_id)
     try:
         (found,) = await services.store.read([ref])
-        node = file_records.NODE.of(found)
+        node = tree_records.NODE.of(found)
     except EngineError:
         return False
     return node is not None and not node.children

@@ -16,8 +16,8 @@ from strongroom.services.file.handles.model import RequestedOpen, ShareAccess
 from strongroom.services.file.node.deciding import Applied
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import TreeOrigin
-from strongroom.services.file.paths import Where
 from strongroom.services.file.permissions import PermissionGiven
+from strongroom.services.tree.paths import Where
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord
 

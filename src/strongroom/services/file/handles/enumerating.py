@@ -34,6 +34,7 @@ from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.past_states import names_at, past_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
+from strongroom.store.tree import tree_records
 
 _PAGE_NAMES: Final = 250
 # Looking up and encoding this many rows takes about a millisecond.
@@ -138,7 +139,7 @@ async def _joined(
     services: Services, handle: Handle, page: list[Item], pattern: str
 ) -> list[tuple[bytes, EnumeratedNode | None]]:
     held, generation = services.held.of(Opens), handle.access.generation
-    names = [(item.name, file_records.NAME.decode(item.value)) for item in page]
+    names = [(item.name, tree_records.NAME.decode(item.value)) for item in page]
     matching = [(key, name) for key, name in names if wildcards.matches(pattern, name.name)]
     refs = [keys.file_attributes(generation, name.id) for _, name in matching]
     found: dict[bytes, EnumeratedNode] = {}

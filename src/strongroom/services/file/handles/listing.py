@@ -24,7 +24,8 @@ from strongroom.services.file import paths
 from strongroom.services.file.handles import closing
 from strongroom.services.file.held.open_handle import Handle, ShareAccess
 from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.paths import OnPath, Where
+from strongroom.services.file.paths import OnPath
+from strongroom.services.tree.paths import Where
 from strongroom.store.core import keys
 
 _RECURSIVE = "x-ms-recursive"

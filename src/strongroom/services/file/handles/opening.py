@@ -62,7 +62,7 @@ from strongroom.services.file.node.access import ByPath, NodeState, look, share_
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
-from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord
 

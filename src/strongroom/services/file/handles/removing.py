@@ -15,12 +15,14 @@ from strongroom.services.file.held.changes import Watches, removed
 from strongroom.services.file.node.access import ByHandle
 from strongroom.services.file.node_writes import directory_touched, used
 from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.paths import PathChanged
 from strongroom.services.file.sweep import sweep_step
+from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.tree import tree_records
+from strongroom.store.tree.tree_records import NameRecord, NodeRecord
 from strongroom.values import Purpose
 
 
@@ -34,7 +36,7 @@ async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) ->
     node_ref = keys.file_node(generation, access.id)
     while True:
         (found,) = await services.store.read([node_ref])
-        node = file_records.NODE.of(found)
+        node = tree_records.NODE.of(found)
         if node is None:
             return
         reads = Reads()
@@ -44,9 +46,9 @@ async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) ->
             Purpose.FREEING,
             access=access,
             seen=node,
-            node=reads.add(node_ref, file_records.NODE),
-            name=reads.add(keys.file_name(generation, node.parent, node.name), file_records.NAME),
-            parent=reads.add(keys.file_node(generation, node.parent), file_records.NODE),
+            node=reads.add(node_ref, tree_records.NODE),
+            name=reads.add(keys.file_name(generation, node.parent, node.name), tree_records.NAME),
+            parent=reads.add(keys.file_node(generation, node.parent), tree_records.NODE),
             share=reads.add(access.origin.share_ref, records.SHARE),
             usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
             parent_attributes=reads.add(
@@ -91,7 +93,7 @@ class _Remove(Decision[bool], frozen=True):
         above = found[self.parent]
         if above is not None:
             fewer = msgspec.structs.replace(above, children=above.children - 1)
-            writes.append(Write(self.parent.ref.key, file_records.NODE.encode(fewer)))
+            writes.append(Write(self.parent.ref.key, tree_records.NODE.encode(fewer)))
         share = found[self.share]
         if share is None or share.generation != access.generation:
             return Commit(False)  # the share has been deleted, and its files with it

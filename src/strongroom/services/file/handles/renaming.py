@@ -31,10 +31,11 @@ from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.access import look
 from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
 from strongroom.services.file.node.origins import TreeOrigin
-from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
+from strongroom.store.tree import tree_records
 
 
 async def set_disposition(
@@ -66,7 +67,7 @@ async def _facts(services: Services, handle: Handle) -> FileFacts:
     """Return the facts that a deletion depends on, including whether a directory is empty."""
     access, reads = deciding.access_of(handle), Reads()
     read = access.add(reads)
-    node = reads.add(keys.file_node(handle.access.generation, handle.node_id), file_records.NODE)
+    node = reads.add(keys.file_node(handle.access.generation, handle.node_id), tree_records.NODE)
     found = await services.read(reads)
     _, record = access.admit(found, read, 0)
     known = found[node]

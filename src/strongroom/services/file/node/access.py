@@ -22,12 +22,13 @@ from strongroom.services.file.admission import facts_of
 from strongroom.services.file.node.origins import ShareOrigin, TreeOrigin
 from strongroom.services.file.node_writes import root_attributes
 from strongroom.services.file.past_states import attributes_at
-from strongroom.services.file.paths import PathChanged, Where
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.core.extents import MapPlace
 from strongroom.store.core.records import DamagedRecord, ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord
+from strongroom.store.file.file_records import FileRecord
+from strongroom.store.tree.tree_records import NameRecord
 from strongroom.values import Purpose
 
 

@@ -11,20 +11,21 @@ from __future__ import annotations
 import msgspec
 
 from strongroom.engines.base import Commit, Step, Write
-from strongroom.semantics.file import names
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.node.deciding import Applied
-from strongroom.services.file.node.linking import linked
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.paths import Where
 from strongroom.services.file.permissions import DEFAULT_KEY, PermissionGiven, PermissionRead
+from strongroom.services.tree.linking import linked
+from strongroom.services.tree.paths import Where
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.tree import tree_records
+from strongroom.store.tree.tree_records import NameRecord, NodeRecord
 
 
 class NewNode(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ async def make(
         where=where,
         new=new,
         share=reads.add(origin.share_ref, records.SHARE),
-        parent=reads.add(keys.file_node(generation, where.parent), file_records.NODE),
+        parent=reads.add(keys.file_node(generation, where.parent), tree_records.NODE),
         parent_attributes=reads.add(parent_ref(where), file_records.FILE),
         usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
         on_path=where.read(reads),
@@ -107,7 +108,7 @@ class _Make(Decision[tuple[Where, FileRecord]], frozen=True):
         entry = NameRecord(stamp, where.name, new.is_directory)
         made = msgspec.structs.replace(where, ids=(*where.ids, stamp), entry=entry)
         attributes = Write(keys.FILE_KEY, file_records.FILE.encode(record))
-        node = NodeRecord(where.parent, names.fold(where.name), new.is_directory, 0, new.size_bytes)
+        node = NodeRecord(where.parent, where.folded, new.is_directory, 0, new.size_bytes)
         counted = used(share, found[self.usage], new.size_bytes)
         steps = (
             *stored,

@@ -14,12 +14,11 @@ from collections.abc import Awaitable, Callable, Hashable
 
 import msgspec
 
-from strongroom.engines.base import Commit, Key, Step, Write
+from strongroom.engines.base import Commit, Step, Write
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
-from strongroom.semantics.file import names
 from strongroom.semantics.file.deletion import FileFacts
-from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.admission import facts_of
 from strongroom.services.file.held.changes import Watches, renamed
@@ -27,107 +26,63 @@ from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.paths import PathChanged, Where
 from strongroom.services.file.permissions import (
     NO_PERMISSION,
     PermissionGiven,
     PermissionRead,
 )
 from strongroom.services.file.sweep import sweep_step
+from strongroom.services.tree.linking import NameMove, NameMoveReads
+from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records
-from strongroom.store.file.file_records import FileRecord, NameRecord, NodeRecord, UsageRecord
+from strongroom.store.file.file_records import FileRecord, UsageRecord
+from strongroom.store.tree.tree_records import NameRecord
 
 
-class ResolvedMove(msgspec.Struct, frozen=True):
+class ResolvedMove(NameMove, frozen=True):
     """Source and target as they were read, and the facts that admission relied on."""
 
-    source: Where
-    target: Where
     source_facts: FileFacts
     target_facts: FileFacts | None
 
-    @property
-    def replaced(self) -> int | None:
-        """The id that has the new name, if it is not the source's; None = nothing is replaced."""
-        entry = self.target.entry
-        return None if entry is None or entry.id == self.source.id else entry.id
-
-
-class _SideReads(msgspec.Struct, frozen=True):
-    """What a move reads of one side: the names on its path, its directory's node (the root has
-    none), and its directory's attributes."""
-
-    on_path: ReadAll[NameRecord]
-    parent: ReadOne[NodeRecord]
-    parent_attributes: ReadOne[FileRecord]
-
-    @classmethod
-    def of(cls, reads: Reads, where: Where) -> _SideReads:
-        """Add these reads."""
-        node = keys.file_node(where.generation, where.parent)
-        return cls(
-            where.read(reads),
-            reads.add(node, file_records.NODE),
-            reads.add(parent_ref(where), file_records.FILE),
-        )
-
-
-class _NodeReads(msgspec.Struct, frozen=True):
-    """The reads of a file's or directory's attributes and node."""
-
-    attributes: ReadOne[FileRecord]
-    node: ReadOne[NodeRecord]
-
-    @classmethod
-    def of(cls, reads: Reads, generation: int, node_id: int) -> _NodeReads:
-        """Add these reads."""
-        attributes = keys.file_attributes(generation, node_id)
-        return cls(
-            reads.add(attributes, file_records.FILE),
-            reads.add(keys.file_node(generation, node_id), file_records.NODE),
-        )
-
 
 class MoveReads(msgspec.Struct, frozen=True):
-    """What the decision of a move reads. `replaced`: what it replaces; None = nothing."""
+    """What the decision of a move reads: the names, the attributes of what moves, of both
+    directories and of what is replaced (None = nothing is), and the usage."""
 
-    source: _SideReads
-    target: _SideReads
-    moved: _NodeReads
+    names: NameMoveReads
+    moved: ReadOne[FileRecord]
+    source_parent: ReadOne[FileRecord]
+    target_parent: ReadOne[FileRecord]
+    replaced: ReadOne[FileRecord] | None
     usage: ReadOne[UsageRecord]
-    replaced: _NodeReads | None
 
     @classmethod
     def of(cls, reads: Reads, seen: ResolvedMove) -> MoveReads:
         """Add these reads."""
-        source, generation = seen.source, seen.source.generation
-        usage = share_keys.share_usage(generation)
+        source, generation, replaced = seen.source, seen.source.generation, None
+        if seen.replaced is not None:
+            ref = keys.file_attributes(generation, seen.replaced)
+            replaced = reads.add(ref, file_records.FILE)
         return cls(
-            _SideReads.of(reads, source),
-            _SideReads.of(reads, seen.target),
-            _NodeReads.of(reads, generation, source.id),
-            reads.add(usage, file_records.USAGE),
-            None if seen.replaced is None else _NodeReads.of(reads, generation, seen.replaced),
+            NameMoveReads.of(reads, seen),
+            reads.add(keys.file_attributes(generation, source.id), file_records.FILE),
+            reads.add(parent_ref(source), file_records.FILE),
+            reads.add(parent_ref(seen.target), file_records.FILE),
+            replaced,
+            reads.add(share_keys.share_usage(generation), file_records.USAGE),
         )
 
-    def check(self, found: Found, seen: ResolvedMove) -> tuple[FileRecord, NodeRecord]:
-        """Check that both paths are as they were resolved. Return the attributes and the node of
-        what is moved. Raises: PathChanged."""
-        seen.source.check(found, self.source.on_path)
-        seen.target.check(found, self.target.on_path)
-        record, node = found[self.moved.attributes], found[self.moved.node]
-        if record is None or node is None:
-            raise PathChanged
-        return record, node
-
-    def replaced_in(self, found: Found) -> FileRecord | None:
-        """Return the attributes of what is replaced. Raises: PathChanged when it is gone."""
-        return None if self.replaced is None else there(found[self.replaced.attributes])
+    def records_in(self, found: Found) -> tuple[FileRecord, FileRecord | None]:
+        """Return the attributes of what moves, and of what is replaced. Raises: PathChanged when
+        they are gone."""
+        replaced = None if self.replaced is None else _there(found[self.replaced])
+        return _there(found[self.moved]), replaced
 
 
-def there(record: FileRecord | None) -> FileRecord:
+def _there(record: FileRecord | None) -> FileRecord:
     """Return the attributes of what a path leads to. Raises: PathChanged when they are gone."""
     if record is None:
         raise PathChanged
@@ -235,8 +190,8 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
         """See Decision.decide. Raises: PathChanged."""
         seen, source, target = self.seen, self.seen.source, self.seen.target
         share = self.origin.share_in(found, self.share)
-        record, node = self.read.check(found, seen)
-        replaced = self.read.replaced_in(found)
+        node = self.read.names.check(found, seen)
+        record, replaced = self.read.records_in(found)
         is_known = facts_of(record) == seen.source_facts and (
             replaced is None or facts_of(replaced) == seen.target_facts
         )
@@ -252,7 +207,8 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
             target, ids=(*target.ids[: len(target.components) - 1], source.id), entry=entry
         )
         own = Step(source.partition, (Write(keys.FILE_KEY, file_records.FILE.encode(after)),))
-        names_moved = Step(self.partition, _moved_names(seen, self.read, share, found, node))
+        freed = self._freed(share, found)
+        names_moved = Step(self.partition, (*self.read.names.writes(found, seen, node), *freed))
         steps = [*stored, names_moved, own, *_parents_touched(seen, self.read, found, stamp)]
         if seen.replaced is not None:
             # The job comes first, so that a crash leaves nothing that no job removes.
@@ -262,62 +218,17 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
         commit = Commit((made, after), tuple(steps))
         return with_past_states(share, self.reads, found, commit, stamp)
 
-
-def _moved_names(
-    seen: ResolvedMove, read: MoveReads, share: ShareRecord, found: Found, node: NodeRecord
-) -> tuple[Write, ...]:
-    """Return the writes of a move among the names of the share.
-
-    The old name is removed, the new one is added, and both directories' counts change. A replaced
-    file no longer counts as usage.
-
-    Arguments:
-        node: the node record of the source.
-
-    Raises: PathChanged when one of the directories, or the replaced file, has been deleted.
-    """
-    source, target, generation = seen.source, seen.target, seen.source.generation
-    moved = msgspec.structs.replace(node, parent=target.parent, name=names.fold(target.name))
-    name = NameRecord(source.id, target.name, node.is_directory)
-    writes: dict[Key, bytes | None] = {
-        source.refs[-1].key: None,
-        keys.file_node(generation, source.id).key: file_records.NODE.encode(moved),
-    }
-    writes[target.refs[-1].key] = file_records.NAME.encode(name)
-    counts = {source.parent: -1}
-    if seen.replaced is None:
-        counts[target.parent] = counts.get(target.parent, 0) + 1
-    else:
-        writes[keys.file_node(generation, seen.replaced).key] = None
-    for parent, side in ((source.parent, read.source), (target.parent, read.target)):
-        more = counts.pop(parent, 0)
-        if more and parent != generation:
-            directory = found[side.parent]
-            if directory is None:
-                raise PathChanged
-            counted = msgspec.structs.replace(directory, children=directory.children + more)
-            writes[side.parent.ref.key] = file_records.NODE.encode(counted)
-    return (*(Write(key, value) for key, value in writes.items()), *_freed(read, share, found))
-
-
-def _freed(read: MoveReads, share: ShareRecord, found: Found) -> tuple[Write, ...]:
-    """Return the write that subtracts the replaced file from the usage.
-
-    Raises: PathChanged when the replaced file is gone.
-    """
-    if read.replaced is None:
-        return ()
-    node = found[read.replaced.node]
-    if node is None:
-        raise PathChanged
-    return used(share, found[read.usage], -node.size_bytes)
+    def _freed(self, share: ShareRecord, found: Found) -> tuple[Write, ...]:
+        """Return the write that subtracts the replaced file from the usage."""
+        node = self.read.names.replaced_in(found)
+        return () if node is None else used(share, found[self.read.usage], -node.size_bytes)
 
 
 def _parents_touched(
     seen: ResolvedMove, read: MoveReads, found: Found, stamp: int
 ) -> tuple[Step, ...]:
     """Return the steps that update the times of both directories."""
-    steps = parent_touched(seen.source, found[read.source.parent_attributes], stamp)
+    steps = parent_touched(seen.source, found[read.source_parent], stamp)
     if seen.target.parent != seen.source.parent:
-        steps += parent_touched(seen.target, found[read.target.parent_attributes], stamp)
+        steps += parent_touched(seen.target, found[read.target_parent], stamp)
     return steps

@@ -1,0 +1,1 @@
+"""Names that lead to ids: paths, and the writes that link, move and unlink an id."""

@@ -1,0 +1,1 @@
+"""The records of names that lead to ids."""
