@@ -1,8 +1,8 @@
 """Accounts and their keys: the value, its text forms, and the HMAC that a key makes.
 
-Lives here: parsing and serialising; a key never appears in an error or a repr. Must not live here:
-files, reloading, the environment. Source: "Manage storage account access keys" (two keys, so that
-one can be replaced while the other stays valid) and "Authorize with Shared Key" (HMAC-SHA256).
+A key never appears in an error or a repr. Source: "Manage storage account access keys" (two keys,
+so that one can be replaced while the other stays valid) and "Authorize with Shared Key"
+(HMAC-SHA256).
 """
 
 from __future__ import annotations
@@ -39,15 +39,11 @@ _OUTER_PAD: Final = bytes(byte ^ 0x5C for byte in range(256))
 
 
 class AccountsError(ValueError):
-    """Invalid accounts; the text says what is wrong and where, without keys."""
+    """The text says what is wrong and where, without keys."""
 
 
 class Signer:
-    """HMAC-SHA256 under one key, with the key's two pads absorbed once (RFC 2104).
-
-    Arguments:
-        key: the decoded account key.
-    """
+    """HMAC-SHA256 under one decoded key, with the key's two pads absorbed once (RFC 2104)."""
 
     __slots__ = ("_inner", "_outer")
 
@@ -58,7 +54,7 @@ class Signer:
         self._outer = hashlib.sha256(block.translate(_OUTER_PAD))
 
     def sign(self, message: bytes) -> bytes:
-        """Return the signature of `message` as sent on the wire: base64, 44 characters."""
+        """The signature as sent on the wire: base64, 44 characters."""
         inner = self._inner.copy()
         inner.update(message)
         outer = self._outer.copy()
@@ -67,8 +63,7 @@ class Signer:
 
 
 def signing_key(signers: Sequence[Signer], message: bytes, given: bytes) -> int:
-    """Return the number, from 1 on, of the key whose signature of `message` is `given`; 0 if none
-    is.
+    """The number, from 1 on, of the key whose signature of `message` is `given`; 0 if none is.
 
     The texts are compared, not the decoded values, since base64 has several texts for one value.
     """
@@ -80,12 +75,10 @@ def signing_key(signers: Sequence[Signer], message: bytes, given: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """A storage account: `name`, one or two decoded `keys`, each of which signs, and `switches`.
+    """A storage account. It has one or two decoded `keys`, each of which signs.
 
     The name has up to 63 letters, digits, dots, hyphens and underscores. `named_account` makes
     accounts with the names that Azure permits.
-
-    Raises: AccountsError.
     """
 
     name: str
@@ -110,29 +103,24 @@ class Account:
         object.__setattr__(self, "signers", tuple(Signer(key) for key in self.keys))
 
     def rotated(self, key: bytes) -> Account:
-        """Return this account with `key` first; the previous first key stays valid as the
-        second."""
+        """`key` comes first; the previous first key stays valid as the second."""
         return Account(self.name, (key, self.keys[0]), self.switches)
 
     def without_old_key(self) -> Account:
-        """Return this account with its first key only."""
         return Account(self.name, self.keys[:1], self.switches)
 
     def switched(self, switches: Switches) -> Account:
-        """Return this account with other switches. Raises AccountsError for invalid values."""
         return Account(self.name, self.keys, switches)
 
 
 class Accounts(Protocol):
-    """A lookup of accounts by name; an implementation may reload them between two calls."""
+    """An implementation may reload the accounts between two calls."""
 
-    def get(self, name: str) -> Account | None:
-        """Return the account called `name`; None if there is none."""
-        ...
+    def get(self, name: str) -> Account | None: ...
 
 
 def named_account(name: str, keys: tuple[bytes, ...]) -> Account:
-    """Return an account whose name Azure permits too. Raises AccountsError."""
+    """Refuse what Azure does not permit as a name, unlike `Account`."""
     if not _NAME.fullmatch(name):
         raise AccountsError(
             f"account name {_quoted_name(name)}: it must have 3 to 24 lower-case letters or digits"
@@ -141,21 +129,20 @@ def named_account(name: str, keys: tuple[bytes, ...]) -> Account:
 
 
 def development_account() -> Account:
-    """Return the well-known account of emulators; its key is public, so it protects nothing."""
+    """The well-known account of emulators. Its key is public, so it protects nothing."""
     return Account(DEVELOPMENT_ACCOUNT_NAME, (base64.b64decode(DEVELOPMENT_ACCOUNT_KEY),))
 
 
 def parse_account(text: str) -> Account:
-    """Parse an account `NAME:KEY[:KEY2]` (keys in base64). Raises AccountsError."""
+    """Parse `NAME:KEY[:KEY2]`, with keys in base64."""
     name, *keys = text.strip().split(":")
     return _account(name, keys)
 
 
 def parse_accounts(text: str) -> tuple[Account, ...]:
-    """Parse accounts `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
+    """Parse `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
 
-    Raises: AccountsError for an invalid name, key or number of keys, a repeated name, or no
-        account.
+    Raises: AccountsError, for a repeated name or no account too.
     """
     return _distinct(parse_account(entry) for entry in text.split(";") if entry.strip())
 
@@ -174,8 +161,6 @@ def parse_document(text: bytes) -> tuple[Account, ...]:
     """Parse an accounts file: `{"accounts": [{"name": ..., "keys": [base64, ...]}]}`.
 
     A row may have `switches` too: the fields of `Switches` that differ from their defaults.
-
-    Raises: AccountsError, which says where the document departs from that form.
     """
     try:
         document = msgspec.json.decode(text, type=_AccountsDocument)
@@ -187,7 +172,6 @@ def parse_document(text: bytes) -> tuple[Account, ...]:
 
 
 def serialise_document(accounts: Iterable[Account]) -> bytes:
-    """Return the content of an accounts file, indented, as parse_document reads it."""
     rows = tuple(
         _AccountRow(
             account.name,
@@ -211,16 +195,16 @@ def _key(name: str, number: int, text: str) -> bytes:
 
 
 def _quoted_name(name: str) -> str:
-    """Return a name for a message. A name that is too long may be a key in the wrong place."""
+    """A name that is too long may be a key in the wrong place, so it is not shown."""
     return repr(name) if len(name) <= _NAME_CHARS_MAX else f"of {len(name)} characters"
 
 
 def _distinct(accounts: Iterable[Account]) -> tuple[Account, ...]:
-    found: dict[str, Account] = {}
+    by_name: dict[str, Account] = {}
     for account in accounts:
-        if account.name in found:
+        if account.name in by_name:
             raise AccountsError(f"account {account.name!r} is given twice")
-        found[account.name] = account
-    if not found:
+        by_name[account.name] = account
+    if not by_name:
         raise AccountsError("no account is given")
-    return tuple(found.values())
+    return tuple(by_name.values())

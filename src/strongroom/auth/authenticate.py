@@ -1,8 +1,7 @@
 """Authentication: the one place where a request's credentials become a claim.
 
-Lives here: the order in which credentials are tried. Must not live here: the caller's rights
-(authorize.py). Source: "Authorize requests to Azure Storage"; an Authorization header takes
-precedence over a shared access signature in the URL.
+Source: "Authorize requests to Azure Storage"; an Authorization header takes precedence over a
+shared access signature in the URL.
 """
 
 from __future__ import annotations
@@ -45,18 +44,14 @@ def authenticate(
     wall_ticks: int,
     identities: Identities | None = None,
 ) -> Claim:
-    """Return the claim of the request's sender.
+    """Try the request's credentials in their order.
 
     Arguments:
-        parts: the request as sent.
-        target: the addressed resource, for which a SAS is signed.
-        accounts: returns the account called `target.account`.
         wall_ticks: the current wall time; the date of a signed request may differ by 15 minutes.
         identities: judges bearer tokens; None = none is accepted.
 
-    Raises: StorageError: AuthenticationFailed, InvalidAuthenticationInfo, InvalidHeaderValue or
-        InvalidQueryParameterValue, each with the check that failed. ServerBusy while there are no
-        keys to check a bearer token with.
+    Raises: StorageError with the check that failed. ServerBusy while there are no keys to check a
+        bearer token with.
     """
     authorization = parts.headers.get("authorization")
     if authorization is not None:
@@ -70,15 +65,15 @@ def authenticate(
         account = _account(target, accounts)
         return verify(credential, parts, target.service, account, wall_ticks)
     account = _account(target, accounts)
-    found = _shared_access(parts.query, parts, target, account, identities) if parts.query else None
-    if found is None:
+    claim = _shared_access(parts.query, parts, target, account, identities) if parts.query else None
+    if claim is None:
         return Anonymous(account.name, identities.issuer.challenge() if identities else CHALLENGE)
-    if found.sas.sduoid:
+    if claim.sas.sduoid:
         raise authentication_failed(
             "The shared access signature is for one user (sduoid): send a bearer token of this "
             "user with it."
         )
-    return found
+    return claim
 
 
 def _bearer(
@@ -89,15 +84,14 @@ def _bearer(
     wall_ticks: int,
     identities: Identities,
 ) -> BearerClaim | SasClaim:
-    """Return the claim of a bearer token, or of a SAS that was issued for this user and sent with
-    it."""
+    """The claim is that of the token, or of a SAS that was issued for its user and sent with it."""
     identity = _identity(text, parts, target, wall_ticks, identities)
     if parts.query and any(name.lower() == "sduoid" for name, _ in decode_query(parts.query)):
-        found = _shared_access(parts.query, parts, target, account, identities)
-        if found is not None and found.kind is SasKind.USER_DELEGATION:
-            sas = found.sas
+        claim = _shared_access(parts.query, parts, target, account, identities)
+        if claim is not None and claim.kind is SasKind.USER_DELEGATION:
+            sas = claim.sas
             bearer.require_bound_user(identity, sas.sduoid, sas.skdutid or sas.sktid)
-            return found
+            return claim
     roles = identities.assignments(identity.principals, account.name)
     return BearerClaim(account.name, identity, roles)
 
@@ -123,8 +117,7 @@ def _account(target: Target, accounts: Accounts) -> Account:
 
 @lru_cache(maxsize=1024)
 def _account_sas(query: str, service: Service, account: Account) -> SasClaim | None:
-    """Return the claim of the account SAS in a query, for the account itself; None for another
-    kind, or no token.
+    """None for another kind of SAS, or no token.
 
     Such a token is signed for the whole account, so a client sends it repeatedly among other
     parameters. The cache keeps only that the signature is valid under these keys, and no refusal.
@@ -150,7 +143,6 @@ def _shared_access(
     account: Account,
     identities: Identities | None,
 ) -> SasClaim | None:
-    """Return the claim of the token in a query; None if there is none."""
     if is_cacheable(query) and "+" not in query:
         known = _account_sas(query, target.service, account)
         if known is not None:

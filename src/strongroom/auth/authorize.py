@@ -1,9 +1,8 @@
 """Authorization: decides once per operation whether the caller may run it.
 
-Lives here: the check of times, addresses, stored policies, permissions and public access, and the
-permission that an operation declares. Must not live here: signatures, the table of roles
-(roles.py). Source: "Create a service SAS" and "Create an account SAS" (permission tables), "Define
-a stored access policy", "Anonymous read access", "Azure Storage REST error codes".
+It checks times, addresses, stored policies, permissions and public access. Source: "Create a
+service SAS" and "Create an account SAS" (permission tables), "Define a stored access policy",
+"Anonymous read access", "Azure Storage REST error codes".
 """
 
 from __future__ import annotations
@@ -61,16 +60,15 @@ class Permission(msgspec.Struct, frozen=True, cache_hash=True):
             never permits it.
         public: the least public access of the container that permits it to anonymous callers; NONE
             = never.
-        no_sas: whether no SAS permits it, not even one whose delegator may do it (access control
-            lists).
-        actions: alternatives for the caller's roles (roles.py), of which one is enough; empty = a
-            role never permits it. The delegator of a user delegation SAS needs one too.
-        anywhere: whether a role on any resource of the account is enough, since the parts of the
-            request are authorized separately (batches).
-        bearer_only: whether only a bearer token permits it, by a role of its user, not of a group
-            (user delegation keys).
+        no_sas: no SAS permits it, not even one whose delegator may do it (access control lists).
         letters_since: (letter, version): the letter counts only in tokens with `sv` from that
             version.
+        actions: alternatives for the caller's roles (roles.py), of which one is enough; empty = a
+            role never permits it. The delegator of a user delegation SAS needs one too.
+        anywhere: a role on any resource of the account is enough, since the parts of the request
+            are authorized separately (batches).
+        bearer_only: only a bearer token permits it, by a role of its user, not of a group (user
+            delegation keys).
     """
 
     account_sas: tuple[str, tuple[str, ...]] | None = None
@@ -113,7 +111,6 @@ class KeyRange(msgspec.Struct, frozen=True):
     last: tuple[str, str | None] | None
 
     def contains(self, partition_key: str, row_key: str) -> bool:
-        """Whether the range contains the entity with these keys."""
         if self.first is not None:
             partition, row = self.first
             if (partition_key, row_key if row is not None else "") < (partition, row or ""):
@@ -131,12 +128,11 @@ class Grant(msgspec.Struct, frozen=True):
 
     Attributes:
         letters: the permissions that the caller holds, not only those that the operation needed.
-        may_overwrite: whether a write may replace what exists (`c` alone only creates).
-        overrides: response headers that the token sets.
-        anonymous: whether the rights come from public access alone.
+        may_overwrite: a write may replace what exists (`c` alone only creates).
+        anonymous: the rights come from public access alone.
         key_range: the entities that the token covers; None = all.
-        may_tag: whether the caller may read and write blobs' tags beside their contents.
-        may_protect: whether a write may give a blob an immutability policy or a legal hold.
+        may_tag: the caller may read and write blobs' tags beside their contents.
+        may_protect: a write may give a blob an immutability policy or a legal hold.
         scope: the encryption scope of the token's writes (`ses`); "" = the token names none.
     """
 
@@ -164,14 +160,10 @@ def authorize(
     """Check that the caller may run an operation on `target`, and return the caller's rights.
 
     Arguments:
-        claim: the outcome of authenticate().
-        needs: the permission that the operation needs.
         target: the resource; a SAS is valid only for the resource that it was signed for.
         place_access: public access of the container; NONE if there is no such container.
         policies: stored access policies of the container (queue, table, share).
-        now_wall_ticks: the current wall time.
-        peer_ip: the client's address without port.
-        tls: whether the request was encrypted.
+        peer_ip: without port.
         version: the request's x-ms-version, which decides how anonymous callers are refused.
 
     Raises: StorageError: 401, 403 or 404; 400 if a SAS and its stored policy both set a field.
@@ -207,11 +199,11 @@ def _role_grant(claim: BearerClaim, needs: Permission, target: Target) -> Grant:
             AUTHORIZATION_FAILURE, "The operation needs an account key; no role can permit it."
         )
     who = f"the principal '{claim.identity.object_id}'"
-    given = claim.assignments
+    assignments = claim.assignments
     if needs.bearer_only:
         # A SAS signed with such a key names no group, so only its user's own roles count.
-        given = tuple(one for one in given if one.principal == claim.identity.object_id)
-    actions = roles.permitted_actions(given, target, needs.anywhere)
+        assignments = tuple(one for one in assignments if one.principal == claim.identity.object_id)
+    actions = roles.permitted_actions(assignments, target, needs.anywhere)
     _judge_roles(needs, target, actions, who)
     letters = roles.letters_of(actions, target.service)
     return Grant(
@@ -231,7 +223,7 @@ def _judge_roles(needs: Permission, target: Target, actions: set[str], who: str)
 
 
 def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters: str) -> Grant:
-    """Return the rights that both the token and the roles of the user who signed it permit."""
+    """The token and the roles of the user who signed it must both permit a right."""
     granted = _sas_grant(claim, needs, target, letters)
     actions = roles.permitted_actions(claim.delegator, target, needs.anywhere)
     _judge_roles(needs, target, actions, f"the delegator '{claim.sas.skoid}'")
@@ -248,7 +240,7 @@ def _delegated_grant(claim: SasClaim, needs: Permission, target: Target, letters
 
 @lru_cache(maxsize=256)
 def _account_grant(sas: Sas, needs: Permission, service: Service, letters: str) -> Grant:
-    """Return the rights of an account SAS, which do not depend on the resource's name."""
+    """The rights of an account SAS do not depend on the resource's name."""
     anything = Target(service, "")
     return _sas_grant(SasClaim("", SasKind.ACCOUNT, sas, anything), needs, anything, letters)
 
@@ -272,7 +264,6 @@ def _refusal(row: ErrorCode, reason: str) -> StorageError:
 
 
 def _judge_origin(sas: Sas, peer_ip: str, tls: bool) -> None:
-    """Refuse a connection that `spr` or `sip` excludes."""
     if sas.spr == "https" and not tls:
         raise _refusal(
             AUTHORIZATION_PROTOCOL_MISMATCH,
@@ -288,7 +279,7 @@ def _judge_origin(sas: Sas, peer_ip: str, tls: bool) -> None:
 
 
 def _ipv4(text: str) -> ipaddress.IPv4Address | None:
-    """Return the IPv4 address of a peer, even if it used a dual-stack socket; None for IPv6."""
+    """The IPv4 address of a peer, even if it used a dual-stack socket; None for IPv6."""
     try:
         address = ipaddress.ip_address(text.partition("%")[0])
     except ValueError:
@@ -319,7 +310,7 @@ def _judge_permission(claim: SasClaim, needs: Permission, target: Target, grante
 def _usable(
     granted: str, version: str, letters_since: tuple[tuple[str, str], ...]
 ) -> frozenset[str]:
-    """Return the letters that have a meaning in a token of this version."""
+    """The letters that have a meaning in a token of this version."""
     return frozenset(
         letter
         for letter in granted
@@ -378,7 +369,7 @@ def reaches(claim: SasClaim, target: Target) -> bool:
 
 
 def _overrides(claim: SasClaim) -> Overrides:
-    """Return the overrides that the signature covers, which are none for an account SAS."""
+    """The overrides that the signature covers, which are none for an account SAS."""
     sas = claim.sas
     since = _OVERRIDES_SINCE.get(claim.target.service)
     if claim.kind is SasKind.ACCOUNT or since is None or sas.sv < since:
@@ -389,10 +380,7 @@ def _overrides(claim: SasClaim) -> Overrides:
 
 
 def _key_range(claim: SasClaim) -> KeyRange | None:
-    """Return the range of a table SAS, from `spk srk epk erk`.
-
-    Source: "Create a service SAS", table access ranges.
-    """
+    """Source: "Create a service SAS", table access ranges."""
     sas = claim.sas
     if claim.kind is not SasKind.SERVICE or not (sas.spk or sas.epk):
         return None

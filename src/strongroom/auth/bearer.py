@@ -2,8 +2,7 @@
 
     parse -> the key of its `kid` -> signature -> issuer, tenant, audience, times
 
-Lives here: these checks as functions of the token, the settings and the time. Must not live here:
-the keys (key_set.py), the rights of a principal (roles.py), IO. Source: RFC 7519 (JWT), RFC 6750
+The keys are in key_set.py, the rights of a principal in roles.py. Source: RFC 7519 (JWT), RFC 6750
 (bearer tokens), "Authorize with Microsoft Entra ID"; reference auth.md, section 8. A token never
 appears in an error, a repr or a log.
 """
@@ -63,8 +62,7 @@ class Issuer(msgspec.Struct, frozen=True, kw_only=True):
     suffixes: tuple[str, ...] = ()
 
     def challenge(self) -> str:
-        """Return the value of WWW-Authenticate: where a client gets a token, and for which
-        audience."""
+        """The value of WWW-Authenticate."""
         return challenge(self.name, self.tenant, (*self.audiences, STORAGE_AUDIENCE)[0])
 
 
@@ -83,7 +81,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def principals(self) -> tuple[str, ...]:
-        """Return the ids to which roles may be assigned, the user's own id first."""
+        """The ids to which roles may be assigned, the user's own id first."""
         return (self.object_id, *self.groups)
 
 
@@ -91,9 +89,7 @@ class Identities(Protocol):
     """The trusted issuer, its keys and its roles, as authentication needs them to judge tokens."""
 
     @property
-    def issuer(self) -> Issuer:
-        """The issuer whose tokens are accepted."""
-        ...
+    def issuer(self) -> Issuer: ...
 
     def verify(self, token: BearerToken) -> None:
         """Check a token's signature.
@@ -104,7 +100,7 @@ class Identities(Protocol):
         ...
 
     def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """Return the roles of any of the principals in an account."""
+        """The roles of any of the principals in an account."""
         ...
 
 
@@ -144,20 +140,14 @@ class BearerToken:
 
 
 def bearer_text(authorization: str | None) -> str | None:
-    """Return the token's text in an Authorization header, "" if the header has no token.
-
-    Return None for another scheme or no header.
-    """
-    found = None if authorization is None else _BEARER.fullmatch(authorization)
-    return None if found is None else (found[1] or "").strip()
+    """The token's text, "" if the header has none; None for another scheme or no header."""
+    match = None if authorization is None else _BEARER.fullmatch(authorization)
+    return None if match is None else (match[1] or "").strip()
 
 
 def parse_token(text: str) -> BearerToken:
-    """Parse a token in its compact form.
-
-    Raises: StorageError InvalidAuthenticationInfo (400) for a text that is no token. A text that is
-        too long is refused before it is decoded.
-    """
+    """Parse a token in its compact form. A text that is too long is refused before it is
+    decoded."""
     if len(text) > TOKEN_CHARS_MAX:
         raise invalid_authentication_info(
             f"The bearer token is longer than {TOKEN_CHARS_MAX} characters."
@@ -180,10 +170,7 @@ def _decoded(text: str) -> bytes:
 
 
 def require_algorithm(token: BearerToken, challenged: str) -> None:
-    """Refuse algorithms without public keys: `none`, and those with shared secrets.
-
-    Raises: StorageError InvalidAuthenticationInfo (401).
-    """
+    """Refuse algorithms without public keys: `none`, and those with shared secrets."""
     if token.algorithm not in ALGORITHMS:
         accepted = ", ".join(sorted(ALGORITHMS))
         raise invalid_token(
@@ -192,10 +179,7 @@ def require_algorithm(token: BearerToken, challenged: str) -> None:
 
 
 def check_transport(parts: RequestParts, issuer: Issuer) -> None:
-    """Refuse a token over plain HTTP, or with a service version older than bearer tokens.
-
-    Raises: StorageError AuthenticationFailed.
-    """
+    """Refuse a token over plain HTTP, or with a service version older than bearer tokens."""
     if issuer.signed and not parts.tls:
         raise authentication_failed("Authentication scheme Bearer is not allowed with HTTP.")
     if (parts.headers.get("x-ms-version") or "") < BEARER_SINCE:
@@ -212,9 +196,7 @@ def judge_claims(
 
     Arguments:
         target: the addressed resource; the token's audience may be its account.
-        now_wall_ticks: the current wall time; the token's times may differ from it by a minute.
-
-    Raises: StorageError InvalidAuthenticationInfo (401) with the check that failed.
+        now_wall_ticks: the token's times may differ from it by a minute.
     """
     refused = issuer.challenge()
     try:
@@ -227,26 +209,26 @@ def judge_claims(
         claims.tid.lower(), issuer.tenant.lower()
     ):
         raise invalid_token("Issuer validation failed. Tenant did not match.", refused)
-    given = (claims.aud,) if isinstance(claims.aud, str) else claims.aud
-    if not _is_audience(given, issuer, target):
+    audiences = (claims.aud,) if isinstance(claims.aud, str) else claims.aud
+    if not _is_audience(audiences, issuer, target):
         raise invalid_token("Audience validation failed. Audience did not match.", refused)
     _judge_times(claims, now_wall_ticks, refused)
     return _identity(claims, refused)
 
 
-def _equal_constant_time(given: str, wanted: str) -> bool:
+def _equal_constant_time(one: str, other: str) -> bool:
     return hmac.compare_digest(
-        given.encode("utf-8", "surrogatepass"), wanted.encode("utf-8", "surrogatepass")
+        one.encode("utf-8", "surrogatepass"), other.encode("utf-8", "surrogatepass")
     )
 
 
-def _is_audience(given: tuple[str, ...], issuer: Issuer, target: Target) -> bool:
+def _is_audience(audiences: tuple[str, ...], issuer: Issuer, target: Target) -> bool:
     accepted = {text.rstrip("/") for text in issuer.audiences}
     if not accepted:
         host = f"{target.account}.{target.service.value}.core.windows.net"
         accepted = {STORAGE_AUDIENCE, f"https://{host}", _STORAGE_APPLICATION}
         accepted |= {f"https://{target.account}.{suffix}" for suffix in issuer.suffixes}
-    return any(text.rstrip("/") in accepted for text in given)
+    return any(text.rstrip("/") in accepted for text in audiences)
 
 
 def _judge_times(claims: _Claims, now_wall_ticks: int, challenged: str) -> None:
@@ -260,7 +242,7 @@ def _judge_times(claims: _Claims, now_wall_ticks: int, challenged: str) -> None:
 
 
 def _ticks(seconds: int | float) -> int | None:
-    """Return a time of RFC 7519 (seconds since 1970) in ticks; None if it is out of range."""
+    """Seconds since 1970 (RFC 7519) as ticks; None if the time is out of range."""
     if not math.isfinite(seconds):
         return None
     ticks = UNIX_EPOCH_TICKS + int(seconds) * TICKS_PER_S
@@ -279,10 +261,7 @@ def _identity(claims: _Claims, challenged: str) -> Identity:
 
 
 def require_bound_user(identity: Identity, object_id: str, tenant: str) -> None:
-    """Refuse a bearer token of another user than a user delegation SAS was issued for.
-
-    Raises: StorageError AuthenticationFailed.
-    """
+    """Refuse a bearer token of another user than a user delegation SAS was issued for."""
     same_tenant = _equal_constant_time(identity.tenant.lower(), tenant.lower())
     if not _equal_constant_time(identity.object_id, object_id) or not same_tenant:
         raise authentication_failed(

@@ -1,9 +1,7 @@
 """The strings that SharedKey and SharedKeyLite sign, in every form that known clients use.
 
-Lives here: pure functions from a request's parts to bytes. Must not live here: keys, times, the
-decision. Source: "Authorize with Shared Key". Clients and that page differ in the order of the x-ms
-headers, the Date line and `+` in a query. A `Form` names the choice; a verifier tries the likely
-form first.
+Source: "Authorize with Shared Key". Clients and that page differ in the order of the x-ms headers,
+the Date line and `+` in a query. A `Form` names the choice; a verifier tries the likely form first.
 
 All text in this module is latin-1: one character is one byte of the request, decoded or not.
 """
@@ -59,7 +57,7 @@ _FOLD: Final = re.compile(r"\r?\n[ \t]+")
 
 
 class Scheme(enum.Enum):
-    """The signature scheme of an Authorization header; the value is the header's first word."""
+    """The value is the first word of the Authorization header."""
 
     SHARED_KEY = "SharedKey"
     SHARED_KEY_LITE = "SharedKeyLite"
@@ -89,7 +87,7 @@ DEFAULT_FORM: Final = Form()
 
 
 def collation_key(name: str) -> tuple[str, str]:
-    """Return the sort key of a lower-case header name in the service's collation."""
+    """The sort key of a lower-case header name in the service's collation."""
     return name.translate(_RANKS), name.translate(_HYPHENS)
 
 
@@ -143,10 +141,8 @@ class StringsToSign:
         self._queries: dict[bool, str] = {}
 
     def of(self, form: Form = DEFAULT_FORM) -> bytes:
-        """Return the bytes that a client signs in `form`.
-
-        Raises: UnicodeEncodeError if the parts contain characters beyond latin-1.
-        """
+        """The bytes that a client signs in `form`. Raises UnicodeEncodeError if the parts contain
+        characters beyond latin-1."""
         head = self._head(form)
         if form.utf8:
             head = head.encode("utf-8").decode("latin-1")
@@ -157,7 +153,7 @@ class StringsToSign:
         return f"{head}/{self._account}{path or '/'}{query}".encode("latin-1")
 
     def plus_sign(self, form: Form) -> PlusSign:
-        """Return what a `+` in the query means to a client that signed in `form`."""
+        """What a `+` in the query means to a client that signed in `form`."""
         if self._table or self._lite:
             return PlusSign.UNSIGNED  # the signature covers only `comp` of the query
         return PlusSign.SPACE if form.plus_is_space else PlusSign.ITSELF
@@ -243,7 +239,7 @@ def _canonical_headers(parts: RequestParts, collated: bool, empty_too: bool) -> 
 
 
 def _on_one_line(value: str) -> str:
-    """Return `value` trimmed and unfolded; text in quotes keeps its line ends."""
+    """`value` trimmed and unfolded; text in quotes keeps its line ends."""
     # Only these characters: a plain strip() of latin-1 text would also remove bytes of UTF-8
     # letters.
     value = value.strip(" \t\r\n")
@@ -255,8 +251,8 @@ def _on_one_line(value: str) -> str:
 
 
 def _primary_path(parts: RequestParts, account: str) -> str:
-    """Return the path with `/ACCOUNT-secondary`, or `/ACCOUNT-secondary/ACCOUNT`, after the mount
-    changed to `/ACCOUNT`."""
+    """The path with `/ACCOUNT-secondary`, or `/ACCOUNT-secondary/ACCOUNT`, after the mount changed
+    to `/ACCOUNT`."""
     path, start = parts.path, len(parts.mount)
     secondary = f"/{account}-secondary"
     if path.startswith(secondary, start):
@@ -287,7 +283,7 @@ def _comp(query: str | None, plus_is_space: bool) -> str:
 
 
 def _parameters(query: str, plus_is_space: bool) -> Iterator[tuple[str, str]]:
-    """Yield (lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
+    """(lower-case name, value) pairs, percent-decoded to bytes in latin-1."""
     text = query.replace("+", " ") if plus_is_space else query
     for piece in text.split("&"):
         if piece:

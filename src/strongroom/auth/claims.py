@@ -1,8 +1,4 @@
-"""The outcome of authentication, before the caller is authorized.
-
-Lives here: frozen values. Must not live here: the proof of a claim (shared_key.py,
-sas_signature.py) or its rights (authorize.py).
-"""
+"""The outcome of authentication, before the caller is authorized (authorize.py)."""
 
 from __future__ import annotations
 
@@ -20,8 +16,6 @@ from strongroom.values import PlusSign
 
 
 class SasKind(enum.Enum):
-    """The three kinds of shared access signature."""
-
     SERVICE = "service SAS"
     ACCOUNT = "account SAS"
     USER_DELEGATION = "user delegation SAS"
@@ -63,8 +57,7 @@ class BearerClaim(msgspec.Struct, frozen=True):
 
     Attributes:
         account: the account that the request addresses.
-        identity: the user or application that the token identifies.
-        assignments: the roles that this user and its groups have in the account.
+        assignments: the roles that the user and its groups have in the account.
     """
 
     plus: ClassVar[PlusSign] = PlusSign.UNSIGNED

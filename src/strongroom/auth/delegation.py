@@ -6,9 +6,8 @@ A client sends the fields of its key with each token. So the server derives the 
 even after a restart or in another process, without storage. When an account key is removed, all
 delegation keys derived from it become invalid.
 
-Lives here: the derivation, and the check of a key's times. Must not live here: who may get a key
-(roles.py), the document (wire/core/user_delegation_key.py). Source: "Get User Delegation Key" and
-"Create a user delegation SAS"; reference auth.md, section 6.3.
+Who may get a key says roles.py; the document is wire/core/user_delegation_key.py. Source: "Get User
+Delegation Key" and "Create a user delegation SAS"; reference auth.md, section 6.3.
 """
 
 from __future__ import annotations
@@ -52,12 +51,12 @@ class DelegationKey(msgspec.Struct, frozen=True):
 
 
 def time_text(ticks: int) -> str:
-    """Return a time in the form of the key's fields: `2024-01-31T12:00:00Z`."""
+    """The form of the key's fields: `2024-01-31T12:00:00Z`."""
     return iso7(ticks)[:19] + "Z"
 
 
 def value_of(key: DelegationKey, account: str, signer: Signer) -> bytes:
-    """Return the 32 bytes of a delegation key, derived from one key of the account."""
+    """The 32 bytes of a delegation key, derived from one key of the account."""
     fields = (
         _PURPOSE,
         account,
@@ -74,10 +73,7 @@ def value_of(key: DelegationKey, account: str, signer: Signer) -> bytes:
 
 
 def key_named(sas: Sas) -> DelegationKey:
-    """Return the delegation key whose fields a user delegation SAS names.
-
-    Raises: StorageError AuthenticationFailed for a malformed time.
-    """
+    """The delegation key whose fields a user delegation SAS names."""
     start, expiry = parse_iso8601(sas.skt), parse_iso8601(sas.ske)
     if start is None or expiry is None:
         raise authentication_failed("The user delegation key's times (skt, ske) cannot be read.")
@@ -85,18 +81,14 @@ def key_named(sas: Sas) -> DelegationKey:
 
 
 def values_for(sas: Sas, account: Account) -> tuple[bytes, ...]:
-    """Return the possible values of a user delegation SAS's key: one for each key of the
-    account."""
+    """The possible values of a user delegation SAS's key: one for each key of the account."""
     key = key_named(sas)
     return tuple(value_of(key, account.name, signer) for signer in account.signers)
 
 
 def judge_key(sas: Sas, service: Service, now_wall_ticks: int) -> None:
     """Refuse a user delegation SAS whose key is for another time or service. Also refuse fields
-    that need a hierarchical namespace.
-
-    Raises: StorageError AuthenticationFailed.
-    """
+    that need a hierarchical namespace."""
     key = key_named(sas)
     if key.service != service.letter:
         raise authentication_failed(

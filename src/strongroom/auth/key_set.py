@@ -1,10 +1,8 @@
 """The public keys of a token issuer, and the check of a token's signature with one of them.
 
-Lives here: the parser of a JSON Web Key Set, and the verification of signatures. The JWT library is
-loaded with the first set. Must not live here: the source of a set
-(servers/identities/token_keys.py), a token's claims (bearer.py). Source: RFC 7515 (JWS), RFC 7517
-(JWK), RFC 7518 (algorithms). RFC 8725 (best current practices): an algorithm is allowed by its name
-and by the type of the key. The token alone never chooses it.
+The JWT library is loaded with the first set. servers/identities/token_keys.py gets the sets.
+Source: RFC 7515 (JWS), RFC 7517 (JWK), RFC 7518 (algorithms). RFC 8725 (best current practices): an
+algorithm is allowed by its name and by the type of the key. The token alone never chooses it.
 """
 
 from __future__ import annotations
@@ -24,12 +22,10 @@ ALGORITHMS: Final = frozenset((*_RSA, *_CURVES.values()))
 
 
 class KeySetError(ValueError):
-    """An invalid key set; the text says why, without the keys."""
+    """The text says why, without the keys."""
 
 
 class VerificationKey(msgspec.Struct, frozen=True):
-    """One public key, and the algorithms that it may be used with."""
-
     algorithms: frozenset[str]
     key: Any
 
@@ -53,11 +49,7 @@ class _Document(msgspec.Struct, frozen=True):
 
 
 class KeySet:
-    """The verification keys of an issuer, by their ids.
-
-    Arguments:
-        keys: by `kid`; the id "" belongs to a key without one.
-    """
+    """The verification keys of an issuer, by `kid`; the id "" belongs to a key without one."""
 
     def __init__(self, keys: Mapping[str, VerificationKey]) -> None:
         self._keys = dict(keys)
@@ -66,16 +58,15 @@ class KeySet:
         return len(self._keys)
 
     def find(self, kid: str | None) -> VerificationKey | None:
-        """Return the key of a token's `kid`; for a token without one, the only key of the set."""
+        """The key of a token's `kid`; for a token without one, the only key of the set."""
         if kid is not None:
             return self._keys.get(kid)
         return next(iter(self._keys.values())) if len(self._keys) == 1 else None
 
 
 def parse_key_set(text: bytes) -> KeySet:
-    """Return the signature keys of a JWK Set.
-
-    Keys for encryption, of other types and for other algorithms are ignored.
+    """The signature keys of a JWK Set. Keys for encryption, of other types and for other algorithms
+    are ignored.
 
     Raises: KeySetError for a text that is no JWK Set, and for a set without a usable key. Also for
         a private, secret, weak or malformed key, and for an id that occurs twice.
@@ -88,23 +79,23 @@ def parse_key_set(text: bytes) -> KeySet:
         raise KeySetError("the key set is no JSON Web Key Set ({'keys': [...]})") from None
     if len(rows) > KEYS_MAX:
         raise KeySetError(f"the key set has more than {KEYS_MAX} keys")
-    found: dict[str, VerificationKey] = {}
+    keys: dict[str, VerificationKey] = {}
     for row in rows:
         if row.d is not None or row.k is not None:
             raise KeySetError(f"key {row.kid[:64]!r} of the key set is a secret: publish no such")
         key = _verification_key(row)
         if key is None:
             continue
-        if row.kid in found:
+        if row.kid in keys:
             raise KeySetError(f"the key set has two keys with the id {row.kid[:64]!r}")
-        found[row.kid] = key
-    if not found:
+        keys[row.kid] = key
+    if not keys:
         raise KeySetError(f"the key set has no key for any of {', '.join(sorted(ALGORITHMS))}")
-    return KeySet(found)
+    return KeySet(keys)
 
 
 def _verification_key(row: _Jwk) -> VerificationKey | None:
-    """Return the key of a row; None if it is not for signatures, or of another type."""
+    """None if the key is not for signatures, or of another type."""
     if row.use not in (None, "sig"):
         return None
     if row.kty == "RSA":
@@ -138,11 +129,7 @@ def _public_key(row: _Jwk) -> Any:
 
 
 def is_signed(token: str, algorithm: str, key: VerificationKey) -> bool:
-    """Whether `key` signed a compact JWS.
-
-    Arguments:
-        algorithm: the algorithm of the token's header.
-    """
+    """Whether `key` signed a compact JWS whose header names `algorithm`."""
     if algorithm not in ALGORITHMS or algorithm not in key.algorithms:
         return False
     from jwt.api_jws import PyJWS

@@ -1,8 +1,7 @@
-"""MD4 and RC4, which NTLM needs and OpenSSL no longer offers.
+"""MD4 and RC4, which only NTLM (ntlm.py) needs and OpenSSL no longer offers.
 
-Lives here: the two algorithms. Must not live here: their use in NTLM (ntlm.py), which is the only
-one. Sources: RFC 1320 section 3; RFC 6229 (test vectors of RC4). Neither protects anything by
-itself: a session's own keys come from HMAC-SHA256.
+Sources: RFC 1320 section 3; RFC 6229 (test vectors of RC4). Neither protects anything by itself: a
+session's own keys come from HMAC-SHA256.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _ROUNDS: Final = (
 
 
 def md4(message: bytes) -> bytes:
-    """Return the MD4 digest of a message, 16 bytes."""
+    """The MD4 digest of a message, 16 bytes."""
     padded = message + b"\x80" + bytes(-(len(message) + 9) % _BLOCK_BYTES)
     padded += struct.pack("<Q", len(message) * 8 & (1 << 64) - 1)
     state = _START

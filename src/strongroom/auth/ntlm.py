@@ -1,8 +1,8 @@
 """NTLMv2: verifies that a client knows a password, and derives the shared session key.
 
-Lives here: the verification over the raw bytes that the client sent, the MIC, the signature of
-SPNEGO's list of mechanisms. Must not live here: the messages' layouts (wire/), the choice of the
-accounts. Source: [MS-NLMP] sections 3.1.5.1.2, 3.3.2, 3.4; smb.md 2.2.
+It verifies the raw bytes that the client sent, the MIC, and the signature of SPNEGO's list of
+mechanisms. The messages' layouts are in wire/. Source: [MS-NLMP] sections 3.1.5.1.2, 3.3.2, 3.4;
+smb.md 2.2.
 
 The password of a storage account is the text of one of its keys, in base64.
 """
@@ -63,13 +63,13 @@ class NtlmAttempt(msgspec.Struct, frozen=True):
 
 
 def passwords_of(account: Account | None) -> tuple[str, ...]:
-    """Return the passwords of an account: the base64 texts of its keys; no password for None."""
+    """The base64 texts of an account's keys; no password for None."""
     keys = () if account is None else account.keys
     return tuple(base64.b64encode(key).decode("ascii") for key in keys)
 
 
 def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None:
-    """Return the session key of an attempt that proves one of the passwords; None otherwise.
+    """The session key of an attempt that proves one of the passwords; None otherwise.
 
     The work is the same for two passwords, one, or none. So the time does not reveal whether an
     account exists.
@@ -81,7 +81,7 @@ def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None
         and blob[:2] == _BLOB_VERSION
         and attempt.flags & _REQUIRED == _REQUIRED
     )
-    found = b""
+    proven = b""
     for number in range(KEYS_MAX):
         password = passwords[number] if number < len(passwords) else None
         # Some clients compute the proof without the domain that they send.
@@ -92,33 +92,28 @@ def verified_key(attempt: NtlmAttempt, passwords: Sequence[str]) -> bytes | None
             )
             base = hmac.digest(key, attempt.response[:_PROOF_BYTES], "md5")
             if is_right and password is not None:
-                found = base
-    if not found or not is_well_formed:
+                proven = base
+    if not proven or not is_well_formed:
         return None
-    return _exported_key(attempt, found, blob)
+    return _exported_key(attempt, proven, blob)
 
 
 def is_malformed(response: bytes) -> bool:
-    """Whether the fields of an NTLMv2 response reach beyond its end.
-
-    Such a response is no proof, not even a wrong one.
-
-    Arguments:
-        response: NtChallengeResponse: the proof, and the raw bytes that it covers.
-    """
+    """Whether the fields of an NTLMv2 response (NtChallengeResponse) reach beyond its end. Such a
+    response is no proof, not even a wrong one."""
     blob = response[_PROOF_BYTES:]
     is_second = len(blob) >= _BLOB_FIXED_BYTES + 4 and blob[:2] == _BLOB_VERSION
     return is_second and _blob_flags(blob) is None
 
 
 def response_key(password: str, user: str, domain: str) -> bytes:
-    """Return NTOWFv2, the key of the proof."""
+    """NTOWFv2, the key of the proof."""
     hashed = md4(password.encode("utf-16-le"))
     return hmac.digest(hashed, (user.upper() + domain).encode("utf-16-le"), "md5")
 
 
 def mechanisms_mic(key: bytes, direction: bytes, mechanisms: bytes, *, exchanged: bool) -> bytes:
-    """Return the signature over SPNEGO's list of mechanisms, 16 bytes.
+    """The signature over SPNEGO's list of mechanisms, 16 bytes.
 
     Arguments:
         key: the session key.
@@ -155,7 +150,7 @@ def _exported_key(attempt: NtlmAttempt, base: bytes, blob: bytes) -> bytes | Non
 
 
 def _blob_flags(blob: bytes) -> int | None:
-    """Return the flags among a blob's pairs, 0 if there are none; None if a pair reaches beyond its
+    """The flags among a blob's pairs, 0 if there are none; None if a pair reaches beyond its
     end."""
     at, flags = _BLOB_FIXED_BYTES, 0
     while len(blob) - at >= 4:

@@ -1,8 +1,7 @@
 """Stored access policies: merges a SAS with its policy, and checks the times of a SAS.
 
-Must not live here: the storage and the format of policies. Source: "Define a stored access policy".
-A field may stand in the token or in the policy, not in both. Expiry and permission must stand in
-one of them.
+Source: "Define a stored access policy". A field may stand in the token or in the policy, not in
+both. Expiry and permission must stand in one of them.
 """
 
 from __future__ import annotations
@@ -34,10 +33,7 @@ class EffectiveRights(msgspec.Struct, frozen=True):
 
 
 def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> EffectiveRights:
-    """Return the permission and times of `sas`, completed by the stored policy that it names.
-
-    Arguments:
-        policies: the policies of the addressed container (queue, table, share).
+    """The permission and times of `sas`, completed by the stored policy that it names.
 
     Raises: StorageError: 403 AuthenticationFailed if the policy does not exist, or neither token
         nor policy has permission or expiry. 400 InvalidQueryParameterValue if both have the same
@@ -95,10 +91,7 @@ def _ticks(noun: str, text: str) -> int:
 
 
 def judge_times(sas: Sas, effective: EffectiveRights, now_wall_ticks: int) -> None:
-    """Refuse a token that is not valid yet or no longer valid.
-
-    Raises: StorageError: 403 AuthenticationFailed with the token's times and this server's.
-    """
+    """Refuse a token that is not valid yet or no longer valid."""
     start, expiry = effective.start, effective.expiry
     if start is not None and now_wall_ticks < start:
         raise authentication_failed(

@@ -1,8 +1,8 @@
 """The errors of authentication, with the detail in the element where clients expect it.
 
-Lives here: construction of errors only. Source: "Azure Storage REST error codes";
-`AuthenticationErrorDetail` is the element that the service adds to AuthenticationFailed. Source of
-the challenge: RFC 9110, section 11.6.1, and "Authorize with Microsoft Entra ID".
+Source: "Azure Storage REST error codes"; `AuthenticationErrorDetail` is the element that the
+service adds to AuthenticationFailed. Source of the challenge: RFC 9110, section 11.6.1, and
+"Authorize with Microsoft Entra ID".
 """
 
 from __future__ import annotations
@@ -21,29 +21,26 @@ _ENTRA: Final = ("https://sts.windows.net/", "https://login.microsoftonline.com/
 
 
 def authentication_failed(detail: str) -> StorageError:
-    """Return 403 AuthenticationFailed with `detail`, which names the failed check."""
+    """403; `detail` names the failed check."""
     return StorageError(AUTHENTICATION_FAILED, None, (("AuthenticationErrorDetail", detail),))
 
 
 def invalid_authentication_info(detail: str) -> StorageError:
-    """Return 400 InvalidAuthenticationInfo with `detail`, which names the malformed part."""
+    """400; `detail` names the malformed part."""
     return StorageError(INVALID_AUTHENTICATION_INFO, None, (("AuthenticationErrorDetail", detail),))
 
 
 def invalid_token(detail: str, challenge: str) -> StorageError:
-    """Return 401 InvalidAuthenticationInfo with `detail`; `challenge` says where to get another
-    token."""
+    """401 InvalidAuthenticationInfo; `challenge` says where to get another token."""
     extras = (("AuthenticationErrorDetail", detail),)
     return StorageError(INVALID_TOKEN, None, extras, (("WWW-Authenticate", challenge),))
 
 
 def challenge(issuer: str | None, tenant: str | None, audience: str) -> str:
-    """Return the value of WWW-Authenticate. Clients take the tenant from the first part of its
-    path.
+    """The value of WWW-Authenticate. Clients take the tenant from the first part of its path.
 
     Arguments:
         issuer: the claim `iss` of accepted tokens. If it is not Entra, clients are referred to it.
-        tenant: the tenant, if it is known.
         audience: the audience that a token must have.
     """
     where = issuer

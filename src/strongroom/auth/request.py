@@ -1,8 +1,7 @@
 """The input of authentication: a request's parts exactly as sent, and the resource they address.
 
-Lives here: the protocol classes of a request, which the wire's request implements, and `Target`.
-Must not live here: parsing of HTTP or of resource names. Source: "Authorize with Shared Key",
-section "Constructing the signature string": headers, path and query are signed as they were sent.
+The wire's request implements the protocol classes. Source: "Authorize with Shared Key", section
+"Constructing the signature string": headers, path and query are signed as they were sent.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ class HeaderFields(Protocol):
     """Header fields, looked up by lower-case name; text is the bytes sent, decoded as latin-1."""
 
     def get(self, name: str) -> str | None:
-        """Return the first value of the field called `name` (lower case), or None."""
+        """The first value of the field."""
         ...
 
     def lowered(self) -> Iterable[tuple[str, str]]:
-        """Return (lower-case name, first value) of every field name."""
+        """(lower-case name, first value) of every field name."""
         ...
 
     @property
@@ -37,7 +36,7 @@ class RequestParts(Protocol):
 
     @property
     def method(self) -> str:
-        """The verb, upper case."""
+        """Upper case."""
         ...
 
     @property
@@ -56,18 +55,14 @@ class RequestParts(Protocol):
         ...
 
     @property
-    def headers(self) -> HeaderFields:
-        """The header fields."""
-        ...
+    def headers(self) -> HeaderFields: ...
 
     @property
-    def tls(self) -> bool:
-        """Whether the request was encrypted."""
-        ...
+    def tls(self) -> bool: ...
 
 
 class Service(FastHashEnum):
-    """A storage service; the value is its name in the canonicalised resource of a SAS."""
+    """The value is the service's name in the canonicalised resource of a SAS."""
 
     BLOB = "blob"
     QUEUE = "queue"
@@ -85,7 +80,6 @@ class Target(msgspec.Struct, frozen=True):
     """The resource that a request addresses, decoded.
 
     Attributes:
-        service: the called service.
         account: the account's name, without `-secondary`.
         container: the container (or queue, table, share); None = the account itself. A blob that is
             addressed without a container has `$root` here.

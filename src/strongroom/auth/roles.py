@@ -1,11 +1,10 @@
 """Roles: the actions that each of Azure's built-in roles permits, and the role assignments.
 
-Lives here: the table of roles, assignments as values and as text. Must not live here: files and
-reloading (servers/identities/roles_file.py), the actions that an operation needs (its declaration).
-Source: "Azure built-in roles for Storage" and "Authorize with Microsoft Entra ID", table
-"Permissions for calling data operations". Actions have the names of that table, without the common
-prefix `Microsoft.Storage/storageAccounts/...Services/`. The names for blobs, messages and entities
-also omit their container, queue or table.
+Files and reloading: servers/identities/roles_file.py. Source: "Azure built-in roles for Storage"
+and "Authorize with Microsoft Entra ID", table "Permissions for calling data operations". Actions
+have the names of that table, without the common prefix
+`Microsoft.Storage/storageAccounts/...Services/`. The names for blobs, messages and entities also
+omit their container, queue or table.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ data, in no service."""
 
 
 class RolesError(ValueError):
-    """Invalid role assignments; the text says what is wrong and where."""
+    """The text says what is wrong and where."""
 
 
 class Role(msgspec.Struct, frozen=True):
-    """A role: the services in which it applies, and the actions that it permits there."""
+    """`actions` are permitted in `services` only."""
 
     services: frozenset[Service]
     actions: frozenset[str]
@@ -166,12 +165,12 @@ _LETTERS: Final[dict[Service, tuple[tuple[str, str], ...]]] = {
 }
 
 
-def _no_role(given: str) -> str:
-    """Return the error text for an unknown role, with the most similar names."""
-    by_words = [name for name in ROLES if given and given.lower() in name.lower()]
-    near = by_words[:3] or difflib.get_close_matches(given[:64], ROLES, 2)
+def _no_role(text: str) -> str:
+    """The error text for an unknown role, with the most similar names."""
+    by_words = [name for name in ROLES if text and text.lower() in name.lower()]
+    near = by_words[:3] or difflib.get_close_matches(text[:64], ROLES, 2)
     meant = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-    return f"there is no role {given[:64]!r}: {meant}'strongroom role names' lists all"
+    return f"there is no role {text[:64]!r}: {meant}'strongroom role names' lists all"
 
 
 class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -180,8 +179,7 @@ class Assignment(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     Attributes:
         principal: the object id (claim `oid`, else `sub`) of a user, or the id of a group.
         role: one of ROLES.
-        account: the storage account.
-        resource: a container, queue, table or share of it; "" = the whole account.
+        resource: a container, queue, table or share of the account; "" = the whole account.
     """
 
     principal: str
@@ -213,7 +211,7 @@ Assignments = tuple[Assignment, ...]
 
 
 def full_assignments(principal: str, account: str) -> Assignments:
-    """Return assignments that permit every action of an account that a role can permit."""
+    """Assignments that permit every action of an account that a role can permit."""
     names = (
         "Storage Blob Data Owner",
         "Storage Queue Data Contributor",
@@ -230,20 +228,20 @@ def full_assignments(principal: str, account: str) -> Assignments:
 def permitted_actions(
     assignments: Iterable[Assignment], target: Target, anywhere: bool = False
 ) -> set[str]:
-    """Return the actions that assignments permit on a target.
+    """The actions that assignments permit on a target.
 
     Arguments:
         assignments: the assignments of one principal and its groups, in any account.
         anywhere: whether roles on single resources count although the target is the account.
     """
-    found: set[str] = set()
+    actions: set[str] = set()
     for one in assignments:
         role = ROLES[one.role]
         if one.account != target.account or target.service not in role.services:
             continue
         if anywhere or not one.resource or _is_named(one.resource, target):
-            found |= role.actions
-    return found
+            actions |= role.actions
+    return actions
 
 
 def _is_named(resource: str, target: Target) -> bool:
@@ -263,15 +261,14 @@ def permits(needed: Iterable[str], actions: Collection[str]) -> bool:
 
 
 def role_permits(name: str, needed: Iterable[str], service: Service) -> bool:
-    """Whether a role alone permits one of the alternatives in a service."""
     role = ROLES[name]
     return service in role.services and permits(needed, role.actions)
 
 
 def letters_of(actions: Collection[str], service: Service) -> str:
-    """Return the letters of a SAS that correspond to these actions."""
-    found = (letter for letter, action in _LETTERS.get(service, ()) if action in actions)
-    return "".join(dict.fromkeys(found))
+    """The letters of a SAS that correspond to these actions."""
+    letters = (letter for letter, action in _LETTERS.get(service, ()) if action in actions)
+    return "".join(dict.fromkeys(letters))
 
 
 class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -280,20 +277,16 @@ class _Document(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def parse_document(text: bytes) -> Assignments:
     """Parse a roles file: `{"assignments": [{"principal": ..., "role": ..., "account": ...,
-    "resource": ...}]}`.
-
-    Raises: RolesError, which says where the document departs from that form.
-    """
+    "resource": ...}]}`."""
     try:
-        found = msgspec.json.decode(text, type=_Document).assignments
+        assignments = msgspec.json.decode(text, type=_Document).assignments
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise RolesError(f"the role assignments cannot be read: {error}") from None
-    if len(found) > ASSIGNMENTS_MAX:
+    if len(assignments) > ASSIGNMENTS_MAX:
         raise RolesError(f"there are more than {ASSIGNMENTS_MAX} role assignments")
-    return found
+    return assignments
 
 
 def serialise_document(assignments: Iterable[Assignment]) -> bytes:
-    """Return the content of a roles file, indented, as parse_document reads it."""
     document = _Document(tuple(assignments))
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"

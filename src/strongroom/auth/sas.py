@@ -1,9 +1,8 @@
-"""The parameters of a shared access signature: parses them and checks their form.
+"""The parameters of a shared access signature: parses them and checks what needs the token only.
 
-Lives here: the checks that need the token only. Must not live here: its signature
-(sas_signature.py), the judgement of times and permissions (authorize.py). Source: "Create a service
-SAS", "Create an account SAS", "Create a user delegation SAS". The letters of `sp` may have any
-order, since the client libraries disagree about it. Unknown and repeated letters are refused.
+Source: "Create a service SAS", "Create an account SAS", "Create a user delegation SAS". The letters
+of `sp` may have any order, since the client libraries disagree about it. Unknown and repeated
+letters are refused.
 """
 
 from __future__ import annotations
@@ -109,7 +108,7 @@ class Sas(msgspec.Struct, frozen=True, kw_only=True, cache_hash=True):
     srq: str = ""
 
     def __repr__(self) -> str:
-        """Return a text without the signature, so that nobody can use a token from a log."""
+        """Without the signature, so that nobody can use a token from a log."""
         return (
             f"Sas(sv={self.sv!r}, sr={self.sr!r}, sp={self.sp!r}, si={self.si!r}, se={self.se!r})"
         )
@@ -121,7 +120,7 @@ _REMEMBERED: Final = 1024
 
 
 def decode_query(query: str | None, plus_is_space: bool = False) -> Pairs:
-    """Return (name, value) of every query parameter, percent-decoded as UTF-8, in order.
+    """(name, value) of every query parameter, percent-decoded as UTF-8, in order.
 
     Arguments:
         query: as sent, without the question mark; latin-1.
@@ -163,7 +162,7 @@ _is_sas_remembered: Final = lru_cache(_REMEMBERED)(_is_sas)
 
 
 def token_of(query: str) -> str:
-    """Return the parameters of a query that can belong to a token, as they were sent."""
+    """The parameters of a query that can belong to a token, as they were sent."""
     return "&".join([piece for piece in query.split("&") if _may_belong(piece.partition("=")[0])])
 
 
@@ -173,7 +172,7 @@ def _may_belong(name: str) -> bool:
 
 
 def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:
-    """Return the token among a request's decoded query parameters; other parameters are ignored.
+    """The token among a request's decoded query parameters; other parameters are ignored.
 
     Arguments:
         service: the called service; it decides which letters and resources exist.
@@ -238,7 +237,6 @@ def _check_scope(sas: Sas) -> None:
 
 
 def _check_letters(name: str, value: str, letters: str) -> None:
-    """Refuse letters that are not in `letters`, and repeated letters."""
     unknown = [letter for letter in value if letter not in letters]
     if unknown:
         raise _malformed(name, value, f"'{unknown[0]}' is none of '{letters}'")
@@ -308,7 +306,7 @@ def _check_user_delegation(sas: Sas) -> None:
 def parse_addresses(
     text: str,
 ) -> tuple[ipaddress.IPv4Address, ipaddress.IPv4Address] | None:
-    """Return (first, last) of `sip`, both inclusive; None if `text` is malformed."""
+    """(first, last) of `sip`, both inclusive; None if `text` is malformed."""
     first, hyphen, last = text.partition("-")
     try:
         low = ipaddress.IPv4Address(first)

@@ -1,9 +1,7 @@
 """The string that a SAS signs, in every generation of the format, and the signature's check.
 
-Lives here: the generations as tables, in the order of the wire. Must not live here: times,
-policies, permissions (authorize.py). Source: "Create a service SAS", section "Construct the
-signature string"; "Create an account SAS"; "Create a user delegation SAS". All values are signed as
-decoded text.
+Source: "Create a service SAS", section "Construct the signature string"; "Create an account SAS";
+"Create a user delegation SAS". All values are signed as decoded text.
 """
 
 from __future__ import annotations
@@ -87,7 +85,6 @@ _SERVICE_PREFIX_SINCE: Final = "2015-02-21"
 
 
 def kind_of(sas: Sas) -> SasKind:
-    """Return the kind of SAS that the parameters form."""
     if sas.ss or sas.srt:
         return SasKind.ACCOUNT
     return SasKind.USER_DELEGATION if sas.skoid else SasKind.SERVICE
@@ -96,7 +93,7 @@ def kind_of(sas: Sas) -> SasKind:
 def string_to_sign(
     sas: Sas, target: Target, headers: HeaderFields | None = None, pairs: Pairs = ()
 ) -> str:
-    """Return the text whose HMAC is `sig`, by the rules of `sv`.
+    """The text whose HMAC is `sig`, by the rules of `sv`.
 
     Arguments:
         target: the resource that the request addresses.
@@ -145,22 +142,22 @@ def _header(name: str, headers: HeaderFields | None) -> str:
 
 
 def _parameter(name: str, pairs: Pairs) -> str:
-    """Return the value of a parameter that `srq` names; "" if it was not sent.
+    """The value of a parameter that `srq` names; "" if it was not sent.
 
     Operations ignore the case of parameter names, and some join repeated parameters. So all
     parameters of the name must be found, and repeated ones are refused.
     """
-    wanted = name.lower()
-    found = [value for key, value in pairs if key.lower() == wanted]
-    if len(found) > 1:
+    lowered = name.lower()
+    values = [value for key, value in pairs if key.lower() == lowered]
+    if len(values) > 1:
         raise authentication_failed(
             f"The parameter '{name}' is signed (srq), and was sent more than once."
         )
-    return found[0] if found else ""
+    return values[0] if values else ""
 
 
 def canonical_resource(sas: Sas, target: Target) -> str:
-    """Return the resource that a token for `target` names: `/blob/ACCOUNT/container/name`."""
+    """The resource that a token for `target` names: `/blob/ACCOUNT/container/name`."""
     prefix = f"/{target.service.value}" if sas.sv >= _SERVICE_PREFIX_SINCE else ""
     container = target.container or ""
     if target.service is Service.TABLE:
@@ -174,7 +171,7 @@ def canonical_resource(sas: Sas, target: Target) -> str:
 
 
 def directory_of(sas: Sas, blob: str) -> str:
-    """Return the directory, `sdd` levels deep, that contains `blob` or is `blob`."""
+    """The directory, `sdd` levels deep, that contains `blob` or is `blob`."""
     depth = int(sas.sdd)
     return "/".join(blob.split("/")[:depth])
 
@@ -215,8 +212,8 @@ def verify_signature(
         signers = tuple(Signer(key) for key in delegation_keys)
     text = string_to_sign(sas, target, headers, pairs)
     # A `+` of the base64 text that a client left unencoded may have been read as a space.
-    given = sas.sig.replace(" ", "+").encode("utf-8", "surrogatepass")
-    key = signing_key(signers, text.encode("utf-8", "surrogatepass"), given)
+    signature = sas.sig.replace(" ", "+").encode("utf-8", "surrogatepass")
+    key = signing_key(signers, text.encode("utf-8", "surrogatepass"), signature)
     if not key:
         raise authentication_failed(f"Signature did not match. String to sign used was {text}")
     return SasClaim(account.name, kind, sas, target, key=key)

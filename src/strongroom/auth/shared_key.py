@@ -1,8 +1,8 @@
-"""Authorization headers: parses them, and verifies them by an account's keys and the wall clock.
+"""Authorization headers of SharedKey and SharedKeyLite, verified by an account's keys and the wall
+clock.
 
-Lives here: SharedKey and SharedKeyLite of every service. Must not live here: the strings that are
-signed (canonical.py). Source: "Authorize with Shared Key"; the window of 15 minutes is its section
-"Specifying the Date header".
+Source: "Authorize with Shared Key"; the window of 15 minutes is its section "Specifying the Date
+header".
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ _SCHEMES: Final = {scheme.value.lower(): scheme for scheme in Scheme}
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """The content of an Authorization header: the account, the scheme, and the signature's base64
-    text."""
+    """`signature` is its base64 text."""
 
     scheme: Scheme
     account: str
@@ -44,21 +43,20 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 def parse_authorization(text: str) -> Credential:
-    """Parse and return the credential of an Authorization header.
+    """Parse `SharedKey[Lite] ACCOUNT:SIGNATURE`.
 
     Raises: StorageError: 403 AuthenticationFailed for a bearer token, which this server cannot
-        verify; 400 InvalidAuthenticationInfo for everything that is not `SharedKey[Lite]
-        ACCOUNT:SIGNATURE`.
+        verify; 400 InvalidAuthenticationInfo for everything else.
     """
-    found = _AUTHORIZATION.fullmatch(text)
-    word = found[1].lower() if found else ""
+    match = _AUTHORIZATION.fullmatch(text)
+    word = match[1].lower() if match else ""
     if word == "bearer":
         raise authentication_failed(
             "Bearer tokens are not accepted by this server. Sign the request with an account key "
             "or use a shared access signature."
         )
     scheme = _SCHEMES.get(word)
-    account, _, signature = found[2].partition(":") if found else ("", "", "")
+    account, _, signature = match[2].partition(":") if match else ("", "", "")
     if scheme is None or not account or not signature:
         raise invalid_authentication_info(
             "The Authorization header must read 'SharedKey ACCOUNT:SIGNATURE' or "
@@ -74,8 +72,8 @@ def verify(
     account: Account,
     wall_ticks: int,
 ) -> SharedKeyClaim:
-    """Verify that `account` signed these parts within 15 minutes of `wall_ticks`. Return the
-    claim, with the meaning of a `+` in the query as the client signed it.
+    """Verify that `account` signed these parts within 15 minutes of `wall_ticks`. Return the claim,
+    with the meaning of a `+` in the query as the client signed it.
 
     Raises: StorageError: InvalidHeaderValue for a signed header that was sent twice.
         AuthenticationFailed for another account or a date outside the window. The same, with the
@@ -88,15 +86,15 @@ def verify(
         )
     refuse_repeated(parts.headers)
     _judge_date(parts.headers, wall_ticks)
-    given = credential.signature.encode("latin-1")
+    signature = credential.signature.encode("latin-1")
     texts = StringsToSign(credential.scheme, service, parts, account.name)
     try:
         likely = texts.of()
-        key = signing_key(account.signers, likely, given)
+        key = signing_key(account.signers, likely, signature)
         if key:
             return SharedKeyClaim(account.name, texts.plus_sign(DEFAULT_FORM), key)
         for form in other_forms(parts, account.name):
-            key = signing_key(account.signers, texts.of(form), given)
+            key = signing_key(account.signers, texts.of(form), signature)
             if key:
                 return SharedKeyClaim(account.name, texts.plus_sign(form), key)
     except UnicodeEncodeError:
@@ -115,8 +113,6 @@ def refuse_repeated(headers: HeaderFields, besides: tuple[str, ...] = ()) -> Non
 
     Arguments:
         besides: prefixes of header names that are checked elsewhere.
-
-    Raises: StorageError InvalidHeaderValue.
     """
     for name in headers.repeats:
         is_single = name in SIGNED_HEADERS or name.startswith(_SINGLE_PREFIXES)

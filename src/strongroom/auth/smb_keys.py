@@ -1,8 +1,7 @@
 """The keys of an SMB session, derived from the session key of the authentication.
 
-Lives here: the key derivation, and the hash that binds the keys to the negotiation. Must not live
-here: the use of the keys (servers/smb/). Sources: [MS-SMB2] sections 3.1.4.2, 3.3.5.5.3; NIST SP
-800-108, counter mode; smb.md 1.8.
+Also the hash that binds the keys to the negotiation. Sources: [MS-SMB2] sections 3.1.4.2,
+3.3.5.5.3; NIST SP 800-108, counter mode; smb.md 1.8.
 """
 
 from __future__ import annotations
@@ -56,7 +55,7 @@ _APPLICATION: Final = _Purpose(b"SMBAppKey\0", b"SMB2APP\0", b"SmbRpc\0")
 
 
 def session_keys(authenticated: bytes, dialect: int, cipher: int, preauth: bytes) -> SessionKeys:
-    """Return the keys of a session.
+    """The keys of a session.
 
     Arguments:
         authenticated: the session key of the authentication.
@@ -85,7 +84,7 @@ def session_keys(authenticated: bytes, dialect: int, cipher: int, preauth: bytes
 
 
 def derived_key(key: bytes, label: bytes, context: bytes, size_bytes: int) -> bytes:
-    """Return one block of SP 800-108's counter mode with HMAC-SHA256; 32 bytes at most.
+    """One block of SP 800-108's counter mode with HMAC-SHA256; 32 bytes at most.
 
     Arguments:
         label: the label, including its final NUL.
@@ -95,8 +94,7 @@ def derived_key(key: bytes, label: bytes, context: bytes, size_bytes: int) -> by
 
 
 def extended_hash(so_far: bytes, message: bytes | memoryview) -> bytes:
-    """Return the preauthentication hash after one more message, which begins with its SMB 2
-    header."""
+    """The preauthentication hash after one more message, which begins with its SMB 2 header."""
     digest = hashlib.sha512(so_far)
     digest.update(message)
     return digest.digest()
