@@ -1,6 +1,5 @@
 """Append blobs: when an append or a seal is refused, and which copies are sealed.
 
-Lives here: the rules as pure functions of values. Must not live here: records, bytes, headers.
 Sources: "Append Block", "Append Blob Seal", "Copy Blob"; conditions.md section 6.
 """
 
@@ -32,13 +31,11 @@ NO_CONDITIONS: Final = AppendConditions()
 
 
 def require_version(version: str) -> None:
-    """Raise FeatureVersionMismatch for an x-ms-version without append blobs."""
     if version < SINCE:
         raise StorageError(blob_errors.FEATURE_VERSION_MISMATCH)
 
 
 def block_bytes_max(version: str) -> int:
-    """Return the maximum length of an appended block under an x-ms-version."""
     return next(row[1] for row in limits.APPEND_SIZES_BY_VERSION if version >= row[0])
 
 
@@ -48,8 +45,6 @@ def check(conditions: AppendConditions, size_bytes: int, added_bytes: int = 0) -
     Arguments:
         size_bytes: the blob's length.
         added_bytes: the length of the new block; 0 for a seal.
-
-    Raises: MaxBlobSizeConditionNotMet, AppendPositionConditionNotMet, in this order.
     """
     limit, position = conditions.max_size_bytes, conditions.position
     if limit is not None and size_bytes + added_bytes > limit:
@@ -59,10 +54,7 @@ def check(conditions: AppendConditions, size_bytes: int, added_bytes: int = 0) -
 
 
 def require_appendable(sealed: bool, count: int) -> None:
-    """Check that one more block may be appended to a blob of `count` blocks.
-
-    Raises: BlobIsSealed; BlockCountExceedsLimit above 50,000.
-    """
+    """`count` is the number of the blob's blocks."""
     if sealed:
         raise StorageError(blob_errors.BLOB_IS_SEALED)
     if count >= limits.COMMITTED_BLOCKS_MAX:
@@ -70,13 +62,11 @@ def require_appendable(sealed: bool, count: int) -> None:
 
 
 def sealed_copy(kind: BlobKind, sealed: bool, requested: bool | None) -> bool:
-    """Return whether a copy is sealed.
+    """Whether a copy is sealed.
 
     Arguments:
         kind, sealed: of the source.
         requested: x-ms-seal-blob; None = not sent, so the copy is sealed if its source is.
-
-    Raises: InvalidBlobType when a seal is requested for a blob that is no append blob.
     """
     if requested and kind is not BlobKind.APPEND:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)

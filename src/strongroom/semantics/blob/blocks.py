@@ -1,6 +1,6 @@
 """Block blobs: the rules for block ids, and which blocks a committed list names.
 
-Must not live here: where block contents are stored, XML. Sources: "Put Block", "Put Block List".
+Sources: "Put Block", "Put Block List".
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ Sources = Mapping[BlockListKind, tuple[Mapping[bytes, Block], ...]]
 
 
 def block_id(text: str) -> bytes:
-    """Return the decoded id of the query parameter blockid.
-
-    Raises: InvalidQueryParameterValue unless it is base64 of 1 to 64 bytes.
-    """
+    """The decoded id of the query parameter blockid: base64 of 1 to 64 bytes."""
     decoded = _decoded(text)
     if decoded is None:
         raise invalid_query("blockid", text, "Not a valid base64 string of 1 to 64 bytes.")
@@ -32,33 +29,23 @@ def block_id(text: str) -> bytes:
 
 
 def block_id_text(decoded: bytes) -> str:
-    """Return the id as Get Block List writes it."""
+    """The id as Get Block List writes it."""
     return base64.b64encode(decoded).decode("ascii")
 
 
 def check_id_length(decoded: bytes, length_bytes: int | None) -> None:
-    """Check that an id has the length of the blob's staged ids.
-
-    Arguments:
-        length_bytes: the length of the ids already staged, None when there are none.
-
-    Raises: InvalidBlobOrBlock.
-    """
+    """All of a blob's staged ids have one length; None when there are none."""
     if length_bytes is not None and len(decoded) != length_bytes:
         raise StorageError(blob_errors.INVALID_BLOB_OR_BLOCK)
 
 
 def require_list_length(count: int) -> None:
-    """Raise BlockListTooLong above 50,000 entries."""
     if count > limits.COMMITTED_BLOCKS_MAX:
         raise StorageError(blob_errors.BLOCK_LIST_TOO_LONG)
 
 
 def check_staged_count(count: int) -> None:
-    """Check a blob's number of uncommitted blocks, including the new one.
-
-    Raises: BlockCountExceedsLimit above 100,000.
-    """
+    """`count` includes the new block."""
     if count > limits.UNCOMMITTED_BLOCKS_MAX:
         raise StorageError(
             blob_errors.BLOCK_COUNT_EXCEEDS_LIMIT,
@@ -69,7 +56,7 @@ def check_staged_count(count: int) -> None:
 def block_sources(
     committed: Mapping[bytes, Block], uncommitted: Mapping[bytes, Block]
 ) -> Sources[Block]:
-    """Return where the entries of each kind search for their blocks.
+    """Where the entries of each kind search for their blocks.
 
     Arguments:
         committed: the blob's present blocks by decoded id; of two with the same id, the first.
@@ -85,21 +72,21 @@ def block_sources(
 def named_blocks(
     requested: Iterable[tuple[BlockListKind, str]], sources: Sources[Block]
 ) -> Iterator[Block]:
-    """Yield the blocks that the entries of a list name, in its order. A block may be named several
-    times. Raises InvalidBlockList for an entry that names no block."""
+    """The blocks that the entries of a list name, in its order. A block may be named several
+    times."""
     for kind, text in requested:
         decoded = _decoded(text)
-        found = None if decoded is None else _first(decoded, sources[kind])
-        if found is None:
+        block = None if decoded is None else _first(decoded, sources[kind])
+        if block is None:
             raise StorageError(blob_errors.INVALID_BLOCK_LIST)
-        yield found
+        yield block
 
 
 def _first(decoded: bytes, places: tuple[Mapping[bytes, Block], ...]) -> Block | None:
     for place in places:
-        found = place.get(decoded)
-        if found is not None:
-            return found
+        block = place.get(decoded)
+        if block is not None:
+            return block
     return None
 
 

@@ -1,9 +1,9 @@
 """Time-based policies and legal holds of containers: their effect on a blob, and how they may
 change.
 
-Lives here: pure functions of one container's protection. Must not live here: which requests a
-protection refuses (immutability.py), where it is stored (account_switches.py), flags. Source:
-"Container-level WORM policies for immutable blob data", "Legal holds for immutable blob data".
+Which requests a protection refuses: immutability.py. Where it is stored: account_switches.py.
+Source: "Container-level WORM policies for immutable blob data", "Legal holds for immutable blob
+data".
 
 | policy   | longer          | shorter | locked  | removed | appends switched |
 | -------- | --------------- | ------- | ------- | ------- | ---------------- |
@@ -33,13 +33,10 @@ class ProtectionError(ValueError):
 def of_state(
     protection: ContainerProtection, kind: BlobKind, created: int, modified: int
 ) -> Immutability:
-    """Return the container's protection for one state of a blob.
+    """The container's protection for one state of a blob.
 
     The policy counts from the blob's creation. If appends are permitted, it counts from the last
-    change of an append blob.
-
-    Arguments:
-        created, modified: ticks.
+    change of an append blob. `created` and `modified` are ticks.
     """
     until = 0
     if protection.retention_days:
@@ -51,13 +48,11 @@ def of_state(
 def with_retention(
     before: ContainerProtection, days: int | None, lock: bool, appends: bool | None
 ) -> ContainerProtection:
-    """Return the protection after a policy was set, extended, or locked.
+    """The protection after a policy was set, extended, or locked.
 
     Arguments:
         days: None = unchanged.
         appends: whether Append Block is permitted; None = unchanged.
-
-    Raises: ProtectionError.
     """
     days = before.retention_days if days is None else days
     appends = before.appends if appends is None else appends
@@ -83,16 +78,12 @@ def with_retention(
 
 
 def without_retention(before: ContainerProtection) -> ContainerProtection:
-    """Return the protection after the policy was removed. Raises ProtectionError when it is
-    locked."""
     if before.locked:
         raise ProtectionError("the policy is locked: it cannot be removed")
     return msgspec.structs.replace(before, retention_days=0, extensions=0)
 
 
 def with_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerProtection:
-    """Return the protection with these legal holds added. Raises ProtectionError for an invalid
-    tag."""
     added = (tag.lower() for tag in tags)
     return _checked(
         msgspec.structs.replace(before, holds=tuple(dict.fromkeys((*before.holds, *added))))
@@ -100,8 +91,6 @@ def with_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerPro
 
 
 def without_holds(before: ContainerProtection, tags: Iterable[str]) -> ContainerProtection:
-    """Return the protection without these legal holds. Raises ProtectionError for one that is not
-    set."""
     removed = {tag.lower() for tag in tags}
     missing = removed.difference(before.holds)
     if missing:

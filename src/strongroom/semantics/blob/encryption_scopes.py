@@ -1,8 +1,7 @@
 """Encryption scopes: which scope a write has, and which a container permits.
 
-Lives here: the rules as pure functions. Must not live here: headers, records. Sources: "Encryption
-scopes for Blob storage", "Create Container"; reference sections 2 and 12. A scope is a name that a
-client sets, and that responses repeat; all data is stored in the same way.
+Sources: "Encryption scopes for Blob storage", "Create Container"; reference sections 2 and 12. A
+scope is a name that a client sets, and that responses repeat; all data is stored in the same way.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ DENY_HEADER: Final = "x-ms-deny-encryption-scope-override"
 
 
 def read_scope(name: str, value: str) -> str:
-    """Return the scope that a header names; "" is the account's own. Raises InvalidHeaderValue."""
+    """The scope that a header names; "" is the account's own."""
     if value == ACCOUNT_SCOPE:
         return ""
     if not is_encryption_scope(value):
@@ -30,14 +29,12 @@ def read_scope(name: str, value: str) -> str:
 
 
 def scope_of_new(requested: str, default: str, is_denied: bool) -> str:
-    """Return the scope of a blob that is written.
+    """The scope of a blob that is written.
 
     Arguments:
         requested: the scope that the request names.
         default: the container's default scope; "" = the account's own.
         is_denied: whether the container refuses writes with another scope.
-
-    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
     """
     if requested == default:
         return default
@@ -53,17 +50,12 @@ def require_named(default: str, scope: str) -> None:
     Arguments:
         default: the container's default scope; "" = the account's own.
         scope: the blob's.
-
-    Raises: StorageError BlobUsesCustomerSpecifiedEncryption.
     """
     if scope and scope != default:
         raise StorageError(blob_errors.BLOB_USES_CUSTOMER_SPECIFIED_ENCRYPTION)
 
 
 def require_same(given: str | None, scope: str) -> None:
-    """Refuse a change of a blob under another encryption scope than the blob's.
-
-    Raises: StorageError BlobCustomerSpecifiedEncryptionMismatch.
-    """
+    """Refuse a change of a blob under another encryption scope than the blob's."""
     if given is not None and given != scope:
         raise StorageError(blob_errors.BLOB_CUSTOMER_SPECIFIED_ENCRYPTION_MISMATCH)

@@ -61,13 +61,7 @@ class Attempt(enum.Enum):
 
 
 def require_permitted(protection: Immutability | None, attempt: Attempt, now: int) -> None:
-    """Refuse an attempt that a hold or a policy forbids.
-
-    Arguments:
-        now: store time in ticks.
-
-    Raises: StorageError BlobImmutableDueToLegalHold, BlobImmutableDueToPolicy.
-    """
+    """`now` is store time in ticks."""
     if protection is None:
         return
     if protection.hold:
@@ -77,16 +71,13 @@ def require_permitted(protection: Immutability | None, attempt: Attempt, now: in
 
 
 def require_no_hold(protection: Immutability | None) -> None:
-    """Refuse what a legal hold forbids even where the state would be kept as a version.
-
-    Raises: StorageError BlobImmutableDueToLegalHold.
-    """
+    """Refuse what a legal hold forbids even where the state would be kept as a version."""
     if protection is not None and protection.hold:
         raise StorageError(blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD)
 
 
 def combined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
-    """Return the combined protection of a state that has both."""
+    """The protection of a state that has both."""
     if one is None or other is None:
         return one or other
     until, locked = max((one.until, one.locked), (other.until, other.locked))
@@ -94,10 +85,7 @@ def combined(one: Immutability | None, other: Immutability | None) -> Immutabili
 
 
 def require_usable(until: int, now: int) -> None:
-    """Refuse an end of a policy that has passed, or lies too far in the future.
-
-    Raises: StorageError InvalidHeaderValue.
-    """
+    """Refuse an end of a policy that has passed, or lies too far in the future."""
     if not now < until <= now + IMMUTABILITY_DAYS_MAX * _DAY_TICKS:
         reason = (
             f"The date must be in the future, and at most {IMMUTABILITY_DAYS_MAX} days from now."
@@ -106,11 +94,7 @@ def require_usable(until: int, now: int) -> None:
 
 
 def with_policy(before: Immutability | None, until: int, locked: bool, now: int) -> Immutability:
-    """Return the protection after a policy was set.
-
-    Raises: StorageError InvalidHeaderValue; BlobImmutableDueToPolicy when a locked policy would be
-    shortened or unlocked.
-    """
+    """The protection after a policy was set; a locked one is not shortened or unlocked."""
     require_usable(until, now)
     before = before or Immutability()
     if before.locked and (not locked or until < before.until):
@@ -122,10 +106,7 @@ def with_policy(before: Immutability | None, until: int, locked: bool, now: int)
 
 
 def without_policy(before: Immutability | None) -> Immutability | None:
-    """Return the protection after the policy was deleted; None = no protection is left.
-
-    Raises: StorageError BlobImmutableDueToPolicy when the policy is locked.
-    """
+    """The protection after the policy was deleted; None = no protection is left."""
     if before is None:
         return None
     if before.locked:
@@ -137,7 +118,6 @@ def without_policy(before: Immutability | None) -> Immutability | None:
 
 
 def with_hold(before: Immutability | None, hold: bool) -> Immutability | None:
-    """Return the protection after the legal hold was set or cleared; None = no protection is
-    left."""
+    """The protection after the legal hold was set or cleared; None = no protection is left."""
     after = msgspec.structs.replace(before or Immutability(), hold=hold)
     return after if after.hold or after.until else None

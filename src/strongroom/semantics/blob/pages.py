@@ -1,6 +1,5 @@
 """Page blobs: sizes, ranges, sequence numbers, tiers, and the rules of incremental copies.
 
-Lives here: the rules as pure functions of values. Must not live here: records, bytes, headers.
 Sources: "Put Blob", "Put Page", "Set Blob Properties", "Incremental Copy Blob", "Premium page blob
 tiers"; reference section 5, conditions.md section 6.
 """
@@ -54,8 +53,7 @@ class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PageState(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A page blob's state besides its pages: the sequence number, and its source if it is an
-    incremental copy blob."""
+    """A page blob's state besides its pages."""
 
     sequence_number: int = 0
     incremental: IncrementalCopy | None = None
@@ -81,15 +79,14 @@ class SequenceAction(enum.Enum):
 
 
 def check_size(name: str, value: str, size_bytes: int) -> int:
-    """Return the length of a page blob. Raises InvalidHeaderValue unless it is a multiple of 512
-    and at most 8 TiB."""
+    """Refuse a length that is no multiple of 512 bytes, or over 8 TiB."""
     if size_bytes % PAGE_BYTES or size_bytes > limits.PAGE_BLOB_BYTES_MAX:
         raise invalid_header(name, value, "A page blob has a multiple of 512 bytes, at most 8 TiB.")
     return size_bytes
 
 
 def page_range(given: ByteRange) -> tuple[int, int]:
-    """Return (offset, length) of whole pages. Raises InvalidPageRange."""
+    """(offset, length) of whole pages."""
     first, last = given.first, given.last
     if last is None or first % PAGE_BYTES or (last + 1) % PAGE_BYTES or last < first:
         raise StorageError(blob_errors.INVALID_PAGE_RANGE)
@@ -99,13 +96,11 @@ def page_range(given: ByteRange) -> tuple[int, int]:
 
 
 def check_within(offset: int, length: int, size_bytes: int) -> None:
-    """Raise InvalidPageRange for pages beyond the end of the blob."""
     if offset + length > size_bytes:
         raise StorageError(blob_errors.INVALID_PAGE_RANGE)
 
 
 def check_sequence(wanted: SequenceConditions, number: int) -> None:
-    """Raise SequenceNumberConditionNotMet (412) unless the blob's number meets all conditions."""
     meets = (
         (wanted.at_most is None or number <= wanted.at_most)
         and (wanted.below is None or number < wanted.below)
@@ -116,13 +111,11 @@ def check_sequence(wanted: SequenceConditions, number: int) -> None:
 
 
 def next_number(action: SequenceAction, given: int | None, number: int) -> int:
-    """Return the sequence number after an action.
+    """The sequence number after an action.
 
     Arguments:
         given: x-ms-blob-sequence-number, already validated by `check_action`.
         number: the blob's current number.
-
-    Raises: SequenceNumberIncrementTooLarge (409).
     """
     if action is SequenceAction.INCREMENT:
         if number >= SEQUENCE_MAX:
@@ -133,36 +126,29 @@ def next_number(action: SequenceAction, given: int | None, number: int) -> int:
 
 
 def require_not_incremental_copy(state: PageState | None) -> None:
-    """Raise OperationNotAllowedOnIncrementalCopyBlob (409) for an incremental copy blob."""
     if state is not None and state.incremental is not None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_INCREMENTAL_COPY_BLOB)
 
 
 def read_tier(name: str, value: str) -> str:
-    """Return the tier that a header names, in any case. Raises InvalidHeaderValue."""
+    """The tier that a header names, in any case."""
     if value.upper() in _TIERS:
         return value.upper()
     raise invalid_header(name, value)
 
 
 def fits_tier(tier: str, size_bytes: int) -> bool:
-    """Return whether a blob of this tier may have this length. Tiers of other blob types set no
-    limit."""
+    """Tiers of other blob types set no limit."""
     return size_bytes <= _TIERS.get(tier, size_bytes)
 
 
 def check_tier(tier: str | None, size_bytes: int) -> None:
-    """Raise BlobTierInadequateForContentLength (409) for a blob that is too long for its tier."""
     if tier is not None and not fits_tier(tier, size_bytes):
         raise StorageError(blob_errors.BLOB_TIER_INADEQUATE_FOR_CONTENT_LENGTH)
 
 
 def check_new_tier(before: str | None, tier: str, size_bytes: int) -> None:
-    """Check a new tier for Set Blob Tier.
-
-    Raises: InvalidBlobTier (400) for a tier of block blobs, CannotChangeToLowerTier,
-    BlobTierInadequateForContentLength (409).
-    """
+    """Check a new tier for Set Blob Tier. One of block blobs is invalid (400)."""
     if tier not in _TIERS:
         raise StorageError(blob_errors.INVALID_BLOB_TIER)
     if before is not None and _TIERS[tier] < _TIERS[before]:
@@ -176,9 +162,6 @@ def check_next_source(before: IncrementalCopy, source: str, snapshot: int) -> No
     Arguments:
         source: see IncrementalCopy.
         snapshot: the time of the source's snapshot, in ticks.
-
-    Raises: IncrementalCopyBlobMismatch for another source, and
-    IncrementalCopyOfEralierVersionSnapshotNotAllowed for an earlier snapshot (409).
     """
     if before.source != source:
         raise StorageError(blob_errors.INCREMENTAL_COPY_BLOB_MISMATCH)

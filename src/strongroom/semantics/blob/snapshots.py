@@ -1,6 +1,6 @@
 """Snapshots and versions: their times, and the effect of a delete on them.
 
-Must not live here: how they are stored. Sources: "Snapshot Blob", "Delete Blob", "Blob versioning".
+Sources: "Snapshot Blob", "Delete Blob", "Blob versioning".
 """
 
 from __future__ import annotations
@@ -29,15 +29,12 @@ class DeleteSnapshots(enum.Enum):
 
 
 class DeletionScope(msgspec.Struct, frozen=True):
-    """The scope of a delete: the base blob, its snapshots, or both."""
-
     base: bool
     snapshots: bool
 
 
 def version_time(text: str) -> int:
-    """Return the ticks of a version's id as responses give it. Raises
-    InvalidQueryParameterValue."""
+    """The ticks of a version's id as responses give it."""
     try:
         return snapshot_time(text)
     except StorageError:
@@ -46,20 +43,17 @@ def version_time(text: str) -> int:
 
 
 def check_delete_type(value: str | None) -> None:
-    """Refuse an unknown kind of deletion. Raises InvalidQueryParameterValue."""
     if value is not None and value.lower() != PERMANENT:
         raise invalid_query(DELETE_TYPE, value, f"The value must be {PERMANENT}.")
 
 
 def check_one_state(snapshot: int | None, version: int | None) -> None:
-    """Refuse a request that names both a snapshot and a version. Raises
-    InvalidQueryParameterValue."""
     if snapshot is not None and version is not None:
         raise invalid_query(VERSION_PARAMETER, "", "Not allowed together with snapshot.")
 
 
 def delete_option(value: str | None) -> DeleteSnapshots | None:
-    """Return the value of x-ms-delete-snapshots. Raises InvalidHeaderValue."""
+    """The value of x-ms-delete-snapshots."""
     if value is None:
         return None
     try:
@@ -71,18 +65,14 @@ def delete_option(value: str | None) -> DeleteSnapshots | None:
 def check_delete_target(
     option: DeleteSnapshots | None, is_snapshot: bool, is_version: bool = False
 ) -> None:
-    """Refuse x-ms-delete-snapshots in a delete of one snapshot or version. Raises
-    InvalidQueryParameterValue."""
+    """Refuse x-ms-delete-snapshots in a delete of one snapshot or version."""
     if option is not None and (is_snapshot or is_version):
         name = "snapshot" if is_snapshot else VERSION_PARAMETER
         raise invalid_query(name, "", f"Not allowed together with {DELETE_HEADER}.")
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionScope:
-    """Return the scope of a delete of a base blob.
-
-    Raises: SnapshotsPresent (409) when snapshots exist and the request has no option for them.
-    """
+    """The scope of a delete of a base blob."""
     if option is None and has_snapshots:
         raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
     return DeletionScope(
@@ -91,10 +81,7 @@ def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionSco
 
 
 def snapshot_in_url(name: str, value: str) -> tuple[int, str]:
-    """Return the ticks of the snapshot that a URL names, and the path of the URL, decoded.
-
-    Raises: InvalidHeaderValue.
-    """
+    """The ticks of the snapshot that a URL names, and the path of the URL, decoded."""
     try:
         url = urlsplit(value)
         (text,) = parse_qs(url.query, strict_parsing=True)["snapshot"]

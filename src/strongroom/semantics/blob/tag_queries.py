@@ -5,9 +5,9 @@
     key         = name / DQUOTE characters DQUOTE
     operator    = "=" / ">" / ">=" / "<" / "<="
 
-Must not live here: the index (store/blob/tag_index.py). Source: "Find Blobs by Tags", "Remarks";
-"Manage and find Azure Blob data with blob index tags". Values are compared as texts, character by
-character. A blob matches if it has every tag that the query names, with a value in its range.
+The index is in store/blob/tag_index.py. Source: "Find Blobs by Tags", "Remarks"; "Manage and find
+Azure Blob data with blob index tags". Values are compared as texts, character by character. A blob
+matches if it has every tag that the query names, with a value in its range.
 """
 
 from __future__ import annotations
@@ -40,7 +40,6 @@ class ValueRange(NamedTuple):
     below_high: bool = False
 
     def holds(self, value: str) -> bool:
-        """Return whether a tag's value is in the range."""
         low, high = self.low, self.high
         if low is not None and (value <= low if self.above_low else value < low):
             return False
@@ -48,23 +47,20 @@ class ValueRange(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether the range is a single value."""
         both = self.low is not None and self.low == self.high
         return both and not (self.above_low or self.below_high)
 
 
 class TagQuery(msgspec.Struct, frozen=True):
-    """A query by tags. `container` None means all containers; `ranges` has at least one tag's
-    key."""
+    """`container` None means all containers; `ranges` has at least one tag's key."""
 
     container: str | None
     ranges: dict[str, ValueRange]
 
-    def matches(self, found: Mapping[str, str]) -> bool:
-        """Return whether a blob with these tags matches."""
-        for key, wanted in self.ranges.items():
-            value = found.get(key)
-            if value is None or not wanted.holds(value):
+    def matches(self, tags: Mapping[str, str]) -> bool:
+        for key, values in self.ranges.items():
+            value = tags.get(key)
+            if value is None or not values.holds(value):
                 return False
         return True
 
@@ -81,10 +77,7 @@ START: Final = Resume("", b"")
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> TagQuery:
-    """Return the query in the parameter `where`.
-
-    Raises: StorageError InvalidQueryParameterValue, which names `where`.
-    """
+    """The query in the parameter `where`, which errors name."""
     reader = _Reader(text)
     while True:
         reader.condition()
@@ -98,11 +91,11 @@ def parse(text: str) -> TagQuery:
 
 
 def parse_here(text: str) -> TagQuery:
-    """Return the query of a search in one container, which its URL names. Raises: see `parse`."""
-    found = parse(text)
-    if found.container is not None:
+    """The query of a search in one container, which its URL names."""
+    query = parse(text)
+    if query.container is not None:
         raise invalid_query(PARAMETER, text, "@container is for searches of the whole account.")
-    return found
+    return query
 
 
 class _Reader:
@@ -116,7 +109,6 @@ class _Reader:
         self.tokens = Tokens(text, lambda: self.refusal(form))
 
     def refusal(self, reason: str) -> Exception:
-        """Return 400 InvalidQueryParameterValue, which names `where` and the reason."""
         return invalid_query(PARAMETER, self._text, reason)
 
     def condition(self) -> None:
@@ -154,8 +146,7 @@ class _Reader:
 
 
 def encode_marker(resume: Resume | None) -> str:
-    """Return NextMarker: an opaque text for the start of the next page; empty when nothing is
-    left."""
+    """NextMarker: an opaque text for the start of the next page; empty when nothing is left."""
     if resume is None:
         return ""
     packed = msgspec.msgpack.encode(resume)
@@ -163,10 +154,7 @@ def encode_marker(resume: Resume | None) -> str:
 
 
 def decode_marker(marker: str) -> Resume:
-    """Return the position in a marker of `encode_marker`; the start for an empty text.
-
-    Raises: StorageError InvalidQueryParameterValue for any other text.
-    """
+    """The position in a marker of `encode_marker`; the start for an empty text."""
     if not marker:
         return START
     try:
@@ -175,15 +163,14 @@ def decode_marker(marker: str) -> Resume:
         raw = base64.b64decode(marker, altchars=b"-_", validate=True)
         if raw[:1] != _MARKER_VERSION:
             raise ValueError(marker)
-        found = msgspec.msgpack.decode(raw[1:], type=Resume)
-        if not names.is_container_name(found.container) or len(found.entry) > _ENTRY_BYTES_MAX:
+        resume = msgspec.msgpack.decode(raw[1:], type=Resume)
+        if not names.is_container_name(resume.container) or len(resume.entry) > _ENTRY_BYTES_MAX:
             raise ValueError(marker)
     except ValueError:  # also raised by msgspec
         raise foreign_marker(marker) from None
-    return found
+    return resume
 
 
 def foreign_marker(marker: str) -> StorageError:
-    """Return 400 InvalidQueryParameterValue that names `marker`."""
     reason = "The value is not a marker that this search has returned."
     return invalid_query("marker", marker, reason)

@@ -1,7 +1,7 @@
 """Blob index tags: the format of x-ms-tags, and the rules for a tag.
 
-Must not live here: expressions over tags (semantics/core/tag_expressions.py), queries by tags
-(tag_queries.py). Source: "Set Blob Tags" and "Put Blob", header x-ms-tags; reference section 10.
+Expressions over tags: semantics/core/tag_expressions.py; queries: tag_queries.py. Source: "Set Blob
+Tags" and "Put Blob", header x-ms-tags; reference section 10.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ _TEXT: Final = re.compile(r"[A-Za-z0-9 +\-./:=_]*")
 
 
 def from_header(value: str) -> Metadata:
-    """Return the tags of `k=v&k2=v2`, percent-encoded, sorted by key.
-
-    Raises: StorageError InvalidHeaderValue for tags that `check` would refuse.
-    """
+    """The tags of `k=v&k2=v2`, percent-encoded, sorted by key. Bad ones are an invalid header, not
+    an invalid document."""
     pairs = []
     for pair in value.split("&") if value else ():
         key, _, text = pair.partition("=")
@@ -36,11 +34,7 @@ def from_header(value: str) -> Metadata:
 
 
 def check(pairs: Sequence[tuple[str, str]]) -> Metadata:
-    """Return the tags of a document, sorted by key.
-
-    Raises: StorageError EmptyTagName, InvalidTag (a character outside `[A-Za-z0-9 +-./:=_]`),
-    DuplicateTagNames, TagsTooLarge (more than 10, a key over 128 or a value over 256 characters).
-    """
+    """The tags of a document, sorted by key."""
     broken = violation(pairs)
     if broken is not None:
         raise StorageError(broken)
@@ -48,7 +42,7 @@ def check(pairs: Sequence[tuple[str, str]]) -> Metadata:
 
 
 def violation(pairs: Sequence[tuple[str, str]]) -> ErrorCode | None:
-    """Return the first rule that a blob's tags would break, None when they break none."""
+    """The first rule that a blob's tags would break, None when they break none."""
     if len(pairs) > TAGS_MAX:
         return blob_errors.TAGS_TOO_LARGE
     for key, value in pairs:
@@ -64,7 +58,6 @@ def violation(pairs: Sequence[tuple[str, str]]) -> ErrorCode | None:
 
 
 def is_tag(key: str, value: str) -> bool:
-    """Return whether a key and a value may make a tag."""
     return (
         1 <= len(key) <= KEY_CHARS_MAX
         and len(value) <= VALUE_CHARS_MAX

@@ -1,8 +1,7 @@
 """Access tiers: the list of tiers, and which requests an archived blob refuses.
 
-Lives here: the rules as pure functions of tiers. Must not live here: records, the headers that
-report a tier. Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11. A tier
-of None is the account's default tier. A blob that was never given a tier has it.
+Sources: "Set Blob Tier", "Access tiers for blob data"; reference section 11. A tier of None is the
+account's default tier. A blob that was never given a tier has it.
 
 A blob leaves the archive by rehydration. It stays archived until that ends, and until then:
 
@@ -35,7 +34,7 @@ TIERS: Final = (*_ONLINE, ARCHIVE)
 
 
 class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A rehydration in progress: its target tier, its priority, and its end (ticks)."""
+    """A rehydration in progress. `until` is its end in ticks."""
 
     tier: str
     priority: str
@@ -50,12 +49,10 @@ class Rehydration(msgspec.Struct, frozen=True, array_like=True, gc=False):
 def after_repeated_set_tier(
     pending: Rehydration, tier: str, priority: str, until: int
 ) -> Rehydration:
-    """Return the rehydration after a repeated Set Blob Tier.
+    """The rehydration after a repeated Set Blob Tier.
 
     Arguments:
         until: the end of a rehydration that begins now.
-
-    Raises: StorageError BlobBeingRehydrated for another tier.
     """
     if tier != pending.tier:
         raise StorageError(blob_errors.BLOB_BEING_REHYDRATED)
@@ -65,7 +62,7 @@ def after_repeated_set_tier(
 
 
 def read_tier(name: str, value: str) -> str:
-    """Return the tier that a header names, in any case. Raises InvalidHeaderValue."""
+    """The tier that a header names, in any case."""
     for word in TIERS:
         if value.lower() == word.lower():
             return word
@@ -73,8 +70,7 @@ def read_tier(name: str, value: str) -> str:
 
 
 def read_any_tier(name: str, value: str) -> str:
-    """Return the tier that a header names, of block blobs or of page blobs. Raises
-    InvalidHeaderValue."""
+    """The tier that a header names, of block blobs or of page blobs."""
     return pages.read_tier(name, value) if value.upper() in pages.TIERS else read_tier(name, value)
 
 
@@ -84,9 +80,6 @@ def check_given(kind: BlobKind, tier: str, size_bytes: int, before: str | None =
     Arguments:
         tier: as `read_any_tier` returns it.
         before: the tier that the blob was given before; None = none, or the blob is new.
-
-    Raises: StorageError AccessTierNotSupportedForBlobType for an append blob; InvalidHeaderValue
-    for a block blob; see pages.check_new_tier for a page blob.
     """
     if kind is BlobKind.APPEND:
         raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
@@ -97,28 +90,23 @@ def check_given(kind: BlobKind, tier: str, size_bytes: int, before: str | None =
 
 
 def require_online(tier: str | None) -> None:
-    """Refuse a request that needs the content of an archived blob. Raises StorageError
-    BlobArchived."""
+    """Refuse a request that needs the content of an archived blob."""
     if tier == ARCHIVE:
         raise StorageError(copy_errors.BLOB_ARCHIVED)
 
 
 def require_copy_tier(source: str | None, wanted: str | None) -> None:
-    """Refuse a copy of an archived blob unless the copy gets an online tier.
-
-    Raises: StorageError BlobArchived.
-    """
+    """Refuse a copy of an archived blob unless the copy gets an online tier."""
     if wanted not in _ONLINE:
         require_online(source)
 
 
 def leaves_archive(before: str | None, after: str) -> bool:
-    """Return whether setting this tier makes an archived blob readable again."""
     return before == ARCHIVE and after != ARCHIVE
 
 
 def inherited(before: str | None, size_bytes: int) -> str | None:
-    """Return the tier of a blob that replaces another without naming a tier: that of the other.
+    """The tier of a blob that replaces another without naming a tier: that of the other.
 
     It is not inherited if it is Archive, because the new content could not be read. It is not
     inherited either if it is too low for the length of a page blob.

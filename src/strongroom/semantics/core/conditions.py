@@ -1,9 +1,8 @@
 """Conditional requests: which combinations of conditions are allowed, and when each is met.
 
-Lives here: the evaluation of If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since and
-x-ms-if-tags for reads, writes, containers and copy sources. Must not live here: header parsing
-(wire/core/headers.py), existence checks other than those the rules themselves contain. Source:
-"Specifying conditional headers for Blob service operations".
+If-Match, If-None-Match, If-Modified-Since, If-Unmodified-Since and x-ms-if-tags, for reads, writes,
+containers and copy sources. Their parsing: wire/core/headers.py. Source: "Specifying conditional
+headers for Blob service operations".
 """
 
 from __future__ import annotations
@@ -74,11 +73,8 @@ class ContainerConditions(enum.Enum):
 def require_read_combination(conditions: Conditions, version: str) -> None:
     """Refuse invalid combinations of a read's conditions before anything is read.
 
-    Arguments:
-        version: x-ms-version of the request; reads had the rules of writes before 2013-08-15.
-
-    Raises: UnsatisfiableCondition for `If-None-Match: *` (since 2016-05-31; ignored before),
-    MultipleConditionHeadersNotSupported.
+    Reads had the rules of writes before 2013-08-15. `If-None-Match: *` was ignored before
+    2016-05-31.
     """
     if version < READ_RULES_SINCE:
         require_write_combination(conditions)
@@ -89,10 +85,7 @@ def require_read_combination(conditions: Conditions, version: str) -> None:
 def require_write_combination(conditions: Conditions) -> None:
     """Refuse invalid combinations of a write's conditions. At most If-Match with
     If-Unmodified-Since, or If-None-Match with If-Modified-Since, or a single one may be given, with
-    one ETag in each.
-
-    Raises: MultipleConditionHeadersNotSupported.
-    """
+    one ETag in each."""
     positive = conditions.if_match is not None or conditions.if_unmodified_since is not None
     negative = conditions.if_none_match is not None or conditions.if_modified_since is not None
     lists = (conditions.if_match, conditions.if_none_match)
@@ -110,13 +103,11 @@ def check_read(
     """Check the conditions of a read of an existing resource.
 
     Arguments:
-        etag: the ETag.
         modified: Last-Modified, in ticks; compared in whole seconds.
         version: x-ms-version of the request.
-        tags: the blob's tags.
 
     Raises: 412 ConditionNotMet, 304 ConditionNotMet (with ETag and Last-Modified), and those of
-    `require_read_combination`.
+        `require_read_combination`.
     """
     if conditions is NONE:
         return
@@ -129,7 +120,7 @@ def check_read(
 
 
 def not_modified(etag: Etag, modified: int) -> StorageError:
-    """Return the error 304 with the headers that it must have."""
+    """304 must have these headers."""
     headers = (("ETag", etag_text(etag)), ("Last-Modified", rfc1123(modified)))
     return StorageError(errors.NOT_MODIFIED, headers=headers)
 
@@ -149,8 +140,6 @@ def check_write(
         exists: whether a committed blob exists; `etag`, `modified` and `tags` are then its own.
         creates: whether the operation would create the blob (Put Blob, Put Block List, Copy).
         refusals: the errors of this kind of write; for tags it is ConditionNotMet in every write.
-
-    Raises: MultipleConditionHeadersNotSupported, `refusals`.
     """
     if not exists and not creates:
         raise StorageError(refusals.missing)
@@ -178,11 +167,7 @@ def check_source(
     modified: int,
     tags: Mapping[str, str] = _NO_TAGS,
 ) -> None:
-    """Check the conditions on the existing source of a copy, with the pair rules of writes.
-
-    Raises: SourceConditionNotMet (412), ConditionNotMet for tags, and
-        MultipleConditionHeadersNotSupported.
-    """
+    """Check the conditions on the existing source of a copy, with the pair rules of writes."""
     if conditions is NONE:
         return
     require_write_combination(conditions)
@@ -200,7 +185,7 @@ def check_read_source(
     """Check the conditions on the existing source of a From URL operation, with the rules of reads.
 
     Raises: CannotVerifyCopySource, with the status that a read answers, 412 or 304. It carries the
-    read's status and code in its headers.
+        read's status and code in its headers.
     """
     if conditions is NONE:
         return
@@ -211,7 +196,7 @@ def check_read_source(
 
 
 def source_unmet(row: ErrorCode) -> StorageError:
-    """Return the error for an unmet condition on the source of a From URL operation."""
+    """The error for an unmet condition on the source of a From URL operation."""
     return StorageError(
         row,
         headers=(
@@ -222,10 +207,7 @@ def source_unmet(row: ErrorCode) -> StorageError:
 
 
 def require_container_conditions(conditions: Conditions, accepted: ContainerConditions) -> None:
-    """Refuse conditions that the operation does not accept.
-
-    Raises: ConditionHeadersNotSupported; MultipleConditionHeadersNotSupported for both dates.
-    """
+    """Refuse conditions that the operation does not accept; both dates at once are refused too."""
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
     refused = (
         conditions.if_match is not None
@@ -240,12 +222,7 @@ def require_container_conditions(conditions: Conditions, accepted: ContainerCond
 
 
 def check_container(conditions: Conditions, modified: int, accepted: ContainerConditions) -> None:
-    """Check the conditions of an operation on an existing container.
-
-    A waiting read, which accepts ETags, uses `check_read` instead.
-
-    Raises: ConditionNotMet (412), and those of `require_container_conditions`.
-    """
+    """A waiting read, which accepts ETags, uses `check_read` instead."""
     if conditions is NONE:
         return
     require_container_conditions(conditions, accepted)
@@ -258,8 +235,7 @@ def _listed(etags: tuple[str, ...], etag: Etag) -> bool:
 
 
 def modified_since(modified: int, since: int) -> bool:
-    """Return whether something changed after a date. Headers have whole seconds, so only these
-    count."""
+    """Headers have whole seconds, so only these count."""
     return modified // TICKS_PER_S > since // TICKS_PER_S
 
 

@@ -1,8 +1,7 @@
 """Copies: the states of a copy, the progress that it reports, and the requests that a pending copy
 refuses.
 
-Must not live here: the transfer of bytes, sources and their addresses. Sources: "Copy Blob", "Abort
-Copy Blob", "Copy Blob From URL", "Copy File", "Abort Copy File".
+Sources: "Copy Blob", "Abort Copy Blob", "Copy Blob From URL", "Copy File", "Abort Copy File".
 """
 
 from __future__ import annotations
@@ -41,36 +40,29 @@ class Copy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 def started(copy_id: str, source: str, total_bytes: int) -> Copy:
-    """Return a copy that has just begun."""
     return Copy(copy_id, CopyStatus.PENDING, source, 0, total_bytes)
 
 
 def advanced(copy: Copy, copied_bytes: int) -> Copy:
-    """Return the pending copy with its new progress, which never decreases or exceeds the total."""
+    """The progress never decreases or exceeds the total."""
     reached = min(max(copied_bytes, copy.copied_bytes), copy.total_bytes)
     return msgspec.structs.replace(copy, copied_bytes=reached)
 
 
 def succeeded(copy: Copy, now: int) -> Copy:
-    """Return the copy as complete at tick `now`."""
     return msgspec.structs.replace(
         copy, status=CopyStatus.SUCCESS, copied_bytes=copy.total_bytes, completed=now
     )
 
 
 def failed(copy: Copy, description: str, now: int) -> Copy:
-    """Return the copy as failed at tick `now`, for the reason in `description`."""
     return msgspec.structs.replace(
         copy, status=CopyStatus.FAILED, description=description, completed=now
     )
 
 
 def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
-    """Return the pending copy called `copy_id` as aborted at tick `now`; its destination is left
-    empty.
-
-    Raises: NoPendingCopyOperation, CopyIdMismatch (409).
-    """
+    """The destination of an aborted copy is left empty."""
     if not is_pending(copy):
         raise StorageError(copy_errors.NO_PENDING_COPY_OPERATION)
     assert copy is not None
@@ -80,19 +72,15 @@ def aborted(copy: Copy | None, copy_id: str, now: int) -> Copy:
 
 
 def is_pending(copy: Copy | None) -> bool:
-    """Return whether a copy to the blob is in progress."""
     return copy is not None and copy.status is CopyStatus.PENDING
 
 
 def require_none_pending(copy: Copy | None) -> None:
-    """Refuse requests that the destination of a pending copy forbids: writes, snapshots, leases.
-
-    Raises: PendingCopyOperation (409).
-    """
+    """Refuse requests that the destination of a pending copy forbids: writes, snapshots, leases."""
     if is_pending(copy):
         raise StorageError(copy_errors.PENDING_COPY_OPERATION)
 
 
 def progress_text(copy: Copy) -> str:
-    """Return x-ms-copy-progress: `copied/total` in bytes."""
+    """x-ms-copy-progress: `copied/total` in bytes."""
     return f"{copy.copied_bytes}/{copy.total_bytes}"

@@ -1,7 +1,6 @@
 """Cross-origin resource sharing: which rules are valid, and which rule applies to a request.
 
-Must not live here: XML, the storage of rules. Source: "Cross-Origin Resource Sharing (CORS) support
-for Azure Storage".
+Source: "Cross-Origin Resource Sharing (CORS) support for Azure Storage".
 """
 
 from __future__ import annotations
@@ -23,10 +22,8 @@ _LABELS: Final = re.compile(r"[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*")
 
 
 def check_rules(rules: Sequence[CorsRule]) -> None:
-    """Check rules against the limits: five rules, 2 KiB, 64 literal and two prefixed headers each.
-
-    Raises: InvalidXmlDocument for too many rules, else InvalidXmlNodeValue that names the element.
-    """
+    """Check rules against the limits: five rules, 2 KiB, 64 literal and two prefixed headers
+    each."""
     if len(rules) > limits.CORS_RULES_MAX:
         reason = f"There are more than {limits.CORS_RULES_MAX} CORS rules."
         raise StorageError(errors.INVALID_XML_DOCUMENT, None, (("Reason", reason),))
@@ -42,14 +39,11 @@ def preflight(
     method: str | None,
     requested_headers: Sequence[str],
 ) -> Extras:
-    """Return the headers that answer a preflight request: those of the first rule that allows all
-    of it.
+    """The headers that answer a preflight request: those of the first rule that allows all of it.
 
     Arguments:
         origin, method: Origin and Access-Control-Request-Method, None when missing.
         requested_headers: the elements of Access-Control-Request-Headers.
-
-    Raises: InvalidHeaderValue for a missing header, CorsPreflightFailure (403).
     """
     if not origin:
         raise invalid_header("Origin", "", _ORIGIN_MISSING)
@@ -69,7 +63,7 @@ def actual(
     method: str,
     response_headers: Iterable[str],
 ) -> Extras:
-    """Return the headers that CORS adds to the response of any other request.
+    """The headers that CORS adds to the response of any other request.
 
     Arguments:
         origin: the Origin header, None when missing.
@@ -118,9 +112,8 @@ def _matches(rule: CorsRule, origin: str, method: str) -> bool:
 
 
 def _is_subdomain(origin: str, pattern: str) -> bool:
-    """Return whether a pattern such as `http://*.contoso.com` covers an origin. It needs the same
-    scheme and port, and one or more labels in front of the domain. The domain itself is not
-    covered."""
+    """Whether a pattern such as `http://*.contoso.com` covers an origin. It needs the same scheme
+    and port, and one or more labels in front of the domain. The domain itself is not covered."""
     scheme, wildcard, domain = pattern.partition(_SUBDOMAINS)
     if not wildcard:
         return False

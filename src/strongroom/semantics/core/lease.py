@@ -1,9 +1,8 @@
 """Leases: five states, five verbs, and the effect of a lease id on other operations.
 
-Lives here: the table of transitions, the table of guards, and the pure functions that read them.
-Must not live here: clocks (now is an argument, in ticks), storage, header parsing. Every id
-argument is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container" of the
-Azure Storage REST reference; error codes from "Blob service error codes".
+The tables of transitions and of guards, and the pure functions that read them. `now` is in ticks;
+every id argument is already in the lower-case D form. Sources: "Lease Blob" and "Lease Container"
+of the Azure Storage REST reference; error codes from "Blob service error codes".
 """
 
 from __future__ import annotations
@@ -197,7 +196,7 @@ GUARDS: Final[dict[tuple[LeaseState, LeaseUse, IdRelation], ErrorCode | None]] =
 
 
 def state(lease: Lease | None, now: int) -> LeaseState:
-    """Return the state of a stored lease at tick `now`; a timer that ends at `now` has ended."""
+    """A timer that ends at `now` has ended."""
     if lease is None:
         return LeaseState.AVAILABLE
     if lease.breaks:
@@ -208,27 +207,27 @@ def state(lease: Lease | None, now: int) -> LeaseState:
 
 
 def status(lease: Lease | None, now: int) -> str:
-    """Return x-ms-lease-status: `locked` while leased or breaking, otherwise `unlocked`."""
+    """x-ms-lease-status: `locked` while leased or breaking, otherwise `unlocked`."""
     return "locked" if state(lease, now) in _LOCKED else "unlocked"
 
 
 def reported_duration(lease: Lease | None, now: int) -> str | None:
-    """Return x-ms-lease-duration: `infinite` or `fixed` while leased, None in every other state."""
+    """x-ms-lease-duration: `infinite` or `fixed` while leased, None in every other state."""
     if lease is None or state(lease, now) is not LeaseState.LEASED:
         return None
     return "infinite" if lease.duration_s == INFINITE else "fixed"
 
 
 def next_timed_change(lease: Lease | None, now: int) -> int | None:
-    """Return the tick at which the state next changes by time alone; None when it never does."""
-    found = state(lease, now)
-    if lease is None or found not in _LOCKED:
+    """The tick at which the state next changes by time alone; None when it never does."""
+    current = state(lease, now)
+    if lease is None or current not in _LOCKED:
         return None
-    return lease.breaks if found is LeaseState.BREAKING else lease.expires or None
+    return lease.breaks if current is LeaseState.BREAKING else lease.expires or None
 
 
 def after_write(lease: Lease | None, now: int) -> Lease | None:
-    """Return the lease of a blob after a permitted write: an expired or broken lease is cleared.
+    """The lease of a blob after a permitted write: an expired or broken lease is cleared.
 
     After that the old id matches no lease, so its holder cannot renew and overlook the change.
     Writes do not clear a container's lease.
@@ -237,7 +236,7 @@ def after_write(lease: Lease | None, now: int) -> Lease | None:
 
 
 def require_duration(duration_s: int) -> int:
-    """Check x-ms-lease-duration: -1 (infinite) or 15 to 60 seconds. Raises InvalidHeaderValue."""
+    """Check x-ms-lease-duration: -1 (infinite) or 15 to 60 seconds."""
     least, most = limits.LEASE_DURATION_S
     if duration_s != INFINITE and not least <= duration_s <= most:
         raise errors.invalid_header("x-ms-lease-duration", str(duration_s))
@@ -287,12 +286,12 @@ def change(
     """Give the lease another id; its expiry stays. A repeated request with the same ids succeeds.
 
     Raises: LeaseNotPresentWithLeaseOperation, LeaseIdMismatchWithLeaseOperation,
-    LeaseIsBreakingAndCannotBeChanged.
+        LeaseIsBreakingAndCannotBeChanged.
     """
-    given = _relation(lease, given_id)
-    if given is IdRelation.OTHER and _relation(lease, proposed_id) is IdRelation.CURRENT:
-        given = IdRelation.BACK_TO_CURRENT
-    _transition(lease, LeaseVerb.CHANGE, given, now, kind)
+    relation = _relation(lease, given_id)
+    if relation is IdRelation.OTHER and _relation(lease, proposed_id) is IdRelation.CURRENT:
+        relation = IdRelation.BACK_TO_CURRENT
+    _transition(lease, LeaseVerb.CHANGE, relation, now, kind)
     assert lease is not None
     return Lease(proposed_id, lease.duration_s, lease.expires)
 
@@ -320,12 +319,12 @@ def break_(
 
     Raises: LeaseNotPresentWithLeaseOperation.
     """
-    found = state(lease, now)
-    breaks = now if lease is None else _breaks_at(lease, found, period_s, now)
-    given = IdRelation.LATER if breaks > now else IdRelation.AT_ONCE
-    _transition(lease, LeaseVerb.BREAK, given, now, kind)
+    current = state(lease, now)
+    breaks = now if lease is None else _breaks_at(lease, current, period_s, now)
+    relation = IdRelation.LATER if breaks > now else IdRelation.AT_ONCE
+    _transition(lease, LeaseVerb.BREAK, relation, now, kind)
     assert lease is not None
-    if found is LeaseState.BROKEN:
+    if current is LeaseState.BROKEN:
         return lease, 0
     # Rounded up, so that the lease is broken after a wait of that length.
     lease_time_s = (breaks - now + TICKS_PER_S - 1) // TICKS_PER_S
@@ -356,20 +355,20 @@ def _running(lease_id: str, duration_s: int, now: int) -> Lease:
     return Lease(lease_id, duration_s, expires)
 
 
-def _breaks_at(lease: Lease, found: LeaseState, period_s: int | None, now: int) -> int:
-    if found not in _LOCKED:
+def _breaks_at(lease: Lease, current: LeaseState, period_s: int | None, now: int) -> int:
+    if current not in _LOCKED:
         return now
     end = next_timed_change(lease, now)
     if period_s is None:
         return now if end is None else end
-    asked = now + period_s * TICKS_PER_S
-    return asked if end is None else min(asked, end)
+    requested = now + period_s * TICKS_PER_S
+    return requested if end is None else min(requested, end)
 
 
 def _transition(
-    lease: Lease | None, verb: LeaseVerb, given: IdRelation, now: int, kind: LeaseKind
+    lease: Lease | None, verb: LeaseVerb, relation: IdRelation, now: int, kind: LeaseKind
 ) -> LeaseState:
-    cell = TABLE[state(lease, now), verb, given]
+    cell = TABLE[state(lease, now), verb, relation]
     if isinstance(cell, ErrorCode):
         raise _refusal(cell, kind)
     return cell

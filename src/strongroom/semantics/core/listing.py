@@ -1,11 +1,7 @@
 """Listing with prefix, delimiter and marker: one page, built from records as they are read.
 
-Lives here: which records become items, when a common prefix replaces its names, where to read next,
-where the next page begins. Must not live here: reading. Names are compared as UTF-8 bytes. Source:
-"List Blobs".
-
-The caller reads `records_wanted` records between `first` and `until`, and feeds the result, until
-`done`:
+Names are compared as UTF-8 bytes. Source: "List Blobs". The caller reads `records_wanted` records
+between `first` and `until`, and feeds the result, until `done`:
 
     page = PageBuilder(prefix, delimiter, max_results, decode_marker(marker))
     while not page.done:
@@ -152,7 +148,7 @@ class PageBuilder(Generic[T]):
 
 
 def start_at(start: Position, name: str) -> Position:
-    """Return where a page begins that lists only names from `name` on, `name` included.
+    """Where a page begins that lists only names from `name` on, `name` included.
 
     Arguments:
         start: the position in its marker; the later of the two counts.
@@ -164,7 +160,7 @@ def start_at(start: Position, name: str) -> Position:
 
 
 def encode_marker(position: Position | None) -> str:
-    """Return NextMarker: an opaque text for a position; empty when there is none."""
+    """NextMarker: an opaque text for a position; empty when there is none."""
     if position is None:
         return ""
     name, key = position
@@ -173,10 +169,7 @@ def encode_marker(position: Position | None) -> str:
 
 
 def decode_marker(marker: str | None) -> Position:
-    """Return the position in a marker of `encode_marker`; the start for None or empty text.
-
-    Raises: InvalidQueryParameterValue for any other text.
-    """
+    """The position in a marker of `encode_marker`; the start for None or empty text."""
     if not marker:
         return START
     try:

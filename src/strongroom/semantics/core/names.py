@@ -1,7 +1,6 @@
 """The names that accounts, containers, blobs and metadata may have.
 
-Must not live here: splitting of URLs (wire/core/path.py). Source: "Naming and referencing
-containers, blobs, and metadata".
+Source: "Naming and referencing containers, blobs, and metadata".
 """
 
 from __future__ import annotations
@@ -31,12 +30,11 @@ _METADATA_VALUE: Final = re.compile(r"[\t\x20-\x7e]*")
 
 
 def is_container_name(name: str) -> bool:
-    """Return whether the name is valid for a container."""
     return is_queue_name(name) or name in SPECIAL_CONTAINERS
 
 
 def check_container(name: str) -> None:
-    """Check a container's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a
+    """A container's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a
     special container.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
@@ -46,20 +44,19 @@ def check_container(name: str) -> None:
 
 
 def is_queue_name(name: str) -> bool:
-    """Return whether the name is valid for a queue."""
     least, most = _NAME_CHARS
     return least <= len(name) <= most and _has_form(name)
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def _has_form(name: str) -> bool:
-    """Return whether a name of valid length has valid characters. The result is cached: nearly
-    every request uses one of a few names."""
+    """Whether a name of valid length has valid characters. The result is cached: nearly every
+    request uses one of a few names."""
     return _CONTAINER.fullmatch(name) is not None
 
 
 def check_queue(name: str) -> None:
-    """Check a queue's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
+    """A queue's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
     """
@@ -67,23 +64,22 @@ def check_queue(name: str) -> None:
 
 
 def is_table_name(name: str) -> bool:
-    """Return whether the name is valid for a table."""
     least, most = _NAME_CHARS
     return least <= len(name) <= most and _is_free_table_name(name)
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def _is_free_table_name(name: str) -> bool:
-    """Return whether a name of valid length has valid characters, and is not the reserved name."""
+    """Whether a name of valid length has valid characters, and is not the reserved name."""
     return _TABLE.fullmatch(name) is not None and name.lower() != RESERVED_TABLE
 
 
 def check_table(name: str) -> None:
-    """Check a table's name: 3 to 63 letters and digits, a letter first; `tables` is reserved, in
-    any case.
+    """A table's name: 3 to 63 letters and digits, a letter first; `tables` is reserved, in any
+    case.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput for
-    the reserved name.
+        the reserved name.
     """
     _check(name, _TABLE)
     if name.lower() == RESERVED_TABLE:
@@ -99,14 +95,14 @@ def _check(name: str, shape: re.Pattern[str]) -> None:
 
 
 def _wrong_length(length: int, least: int, most: int) -> StorageError:
-    """Return the error of a name's length: the service's text, and the limits."""
+    """The service's text, and the limits."""
     message = f"{_LENGTH} It has {length} characters, and {least} to {most} are permitted."
     return StorageError(errors.OUT_OF_RANGE_INPUT, message)
 
 
 def check_blob(name: str, container: str = "") -> None:
-    """Check a blob's name: 1 to 1,024 UTF-16 characters in at most 254 segments. Control and
-    private characters are refused, and so is a slash in the root container.
+    """A blob's name: 1 to 1,024 UTF-16 characters in at most 254 segments. Control and private
+    characters are refused, and so is a slash in the root container.
 
     Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
     """
@@ -121,11 +117,8 @@ def check_blob(name: str, container: str = "") -> None:
 
 
 def check_metadata(pairs: Iterable[tuple[str, str]]) -> Metadata:
-    """Check metadata, and return the pairs unchanged. Names are C# identifiers of ASCII, unique
-    regardless of case; values are printable ASCII; names and values are at most 8 KiB together.
-
-    Raises: EmptyMetadataKey, InvalidMetadata, MetadataTooLarge.
-    """
+    """Return the pairs unchanged. Names are C# identifiers of ASCII, unique regardless of case;
+    values are printable ASCII; names and values are at most 8 KiB together."""
     metadata = tuple(pairs)
     seen: set[str] = set()
     for name, value in metadata:

@@ -1,6 +1,6 @@
 """The times by which snapshots of blobs and of shares are named.
 
-Must not live here: which snapshots exist. Sources: "Snapshot Blob", "Snapshot Share".
+Sources: "Snapshot Blob", "Snapshot Share".
 """
 
 from __future__ import annotations
@@ -16,17 +16,12 @@ _TIME: Final = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{
 
 
 def snapshot_time(text: str, name: str = "snapshot") -> int:
-    """Return the ticks of a snapshot's time as responses give it.
-
-    Arguments:
-        name: the query parameter with the time.
-    Raises: InvalidQueryParameterValue.
-    """
-    found = _TIME.fullmatch(text)
+    """The ticks of a snapshot's time as responses give it, in the query parameter `name`."""
+    match = _TIME.fullmatch(text)
     try:
-        if found is None:
+        if match is None:
             raise ValueError(text)
-        moment = datetime.fromisoformat(found[1]).replace(tzinfo=UTC)
+        moment = datetime.fromisoformat(match[1]).replace(tzinfo=UTC)
     except ValueError:
         raise invalid_query(name, text, "The value is not the time of a snapshot.") from None
-    return ticks_of(moment) + int(found[2])
+    return ticks_of(moment) + int(match[2])

@@ -9,8 +9,8 @@
 Find Blobs by Tags has a smaller grammar of the same tokens (semantics/blob/tag_queries.py). So a
 `Tokens` takes the error for an invalid text as an argument.
 
-Must not live here: tags' storage, searches. Source: "Specifying conditional headers for Blob
-service operations", x-ms-if-tags. Comparison is ordinal; a missing tag satisfies no test.
+Source: "Specifying conditional headers for Blob service operations", x-ms-if-tags. Comparison is
+ordinal; a missing tag satisfies no test.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OPERATORS: Final[dict[str, Callable[[str, str], bool]]] = {
 
 
 class TagComparison(msgspec.Struct, frozen=True):
-    """A comparison: `key operator 'value'`."""
+    """`key operator 'value'`."""
 
     key: str
     operator: str
@@ -51,13 +51,13 @@ class TagComparison(msgspec.Struct, frozen=True):
 
 
 class TagConjunction(msgspec.Struct, frozen=True):
-    """A conjunction: every part holds."""
+    """Every part holds."""
 
     parts: tuple[Expression, ...]
 
 
 class TagDisjunction(msgspec.Struct, frozen=True):
-    """A disjunction: at least one part holds."""
+    """At least one part holds."""
 
     parts: tuple[Expression, ...]
 
@@ -67,17 +67,15 @@ Expression = TagComparison | TagConjunction | TagDisjunction
 
 @lru_cache(maxsize=64)
 def parse(text: str) -> Expression:
-    """Parse the expression in a header's value. Raises InvalidHeaderValue (400)."""
     tokens = Tokens(text, lambda: invalid_header(HEADER, text))
     parser = _Parser(tokens)
-    found = parser.either(0)
+    expression = parser.either(0)
     if tokens.kind is not None:
         raise tokens.refusal()
-    return found
+    return expression
 
 
 def matches(expression: Expression, tags: Mapping[str, str]) -> bool:
-    """Return whether a blob with these tags satisfies the expression."""
     if isinstance(expression, TagComparison):
         value = tags.get(expression.key)
         return value is not None and OPERATORS[expression.operator](value, expression.value)
@@ -108,7 +106,7 @@ class Tokens:
         self.advance()
 
     def take(self, kind: str) -> str:
-        """Take the next token, which must be of this kind, and return its text."""
+        """The next token must be of this kind."""
         if self.kind != kind:
             raise self.refusal()
         text = self.text
@@ -116,7 +114,7 @@ class Tokens:
         return text
 
     def take_key(self) -> str:
-        """Take the next token as a tag's key, with or without quotes, and return it."""
+        """Take the next token as a tag's key, with or without quotes."""
         return self.take("key") if self.kind == "key" else self.take("word")
 
     def take_keyword(self, word: str) -> bool:
@@ -127,17 +125,16 @@ class Tokens:
         return True
 
     def advance(self) -> None:
-        """Read the next token."""
         if self._at == len(self._source):
             self.kind = None
             return
-        found = _TOKEN.match(self._source, self._at)
-        if found is None:
+        match = _TOKEN.match(self._source, self._at)
+        if match is None:
             raise self.refusal()
-        self._at = found.end()
-        self.kind = found.lastgroup
+        self._at = match.end()
+        self.kind = match.lastgroup
         assert self.kind is not None
-        self.text = found[self.kind]
+        self.text = match[self.kind]
 
 
 class _Parser:

@@ -1,9 +1,9 @@
 """The stake of an open, by SMB or REST: the uses it makes of a file, and those it denies to others.
 
-Lives here: access masks, share modes, the stake of each REST operation, and the one rule by which
-two stakes conflict. Must not live here: the present opens (opens.py), cached state (oplocks.py).
-Sources: [MS-SMB2] section 2.2.13.1 (access mask); [MS-FSA] section 2.1.5.1.2.2 (sharing); "Managing
-file locks" of the REST reference; smb.md 3.1, 4.1 to 4.4.
+Access masks, share modes, the stake of each REST operation, and the one rule by which two stakes
+conflict. The present opens: opens.py; cached state: oplocks.py. Sources: [MS-SMB2] section 2.2.13.1
+(access mask); [MS-FSA] section 2.1.5.1.2.2 (sharing); "Managing file locks" of the REST reference;
+smb.md 3.1, 4.1 to 4.4.
 """
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ class Stake(msgspec.Struct, frozen=True):
     denies: Use
 
     def conflicts(self, other: Stake) -> bool:
-        """Return whether the two opens exclude each other. The rule is symmetric, so their order
-        does not matter."""
+        """Whether the two opens exclude each other. The rule is symmetric, so their order does not
+        matter."""
         mine, theirs = int(self.uses), int(other.uses)
         return bool(mine & int(other.denies) or theirs & int(self.denies))
 
@@ -103,7 +103,7 @@ IMPLIED: Final = {
 
 
 def granted(mask: int) -> int:
-    """Return a desired access with its generic rights replaced by the rights they stand for."""
+    """Replace the generic rights of a desired access by the rights they stand for."""
     rights = mask
     for generic, meant in _GENERIC.items():
         if mask & generic:
@@ -112,8 +112,7 @@ def granted(mask: int) -> int:
 
 
 def uses_of(mask: int) -> Use:
-    """Return the uses that a mask without generic rights makes: EXECUTE reads, APPEND_DATA
-    writes."""
+    """The uses that a mask without generic rights makes: EXECUTE reads, APPEND_DATA writes."""
     reads = int(Use.READ) if mask & _READING else 0
     writes = int(Use.WRITE) if mask & _WRITING else 0
     deletes = int(Use.DELETE) if mask & DELETE else 0
@@ -121,8 +120,7 @@ def uses_of(mask: int) -> Use:
 
 
 def is_stat(mask: int, disposition: Disposition, *, is_lease: bool) -> bool:
-    """Return whether an SMB open is for attributes only, so that it breaks no cached state of
-    others.
+    """Whether an SMB open is for attributes only, so that it breaks no cached state of others.
 
     Arguments:
         mask: without generic rights.
@@ -133,7 +131,7 @@ def is_stat(mask: int, disposition: Disposition, *, is_lease: bool) -> bool:
 
 
 def stake_of_handle(mask: int, share: Use, disposition: Disposition = Disposition.OPEN) -> Stake:
-    """Return the stake of an SMB open during admission: what its disposition implies counts too.
+    """The stake of an SMB open during admission: what its disposition implies counts too.
 
     Afterwards the handle keeps the stake of disposition OPEN. An open for attributes only denies
     nothing, whatever its share mode is (smb.md 3.1).

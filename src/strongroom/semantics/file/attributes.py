@@ -1,10 +1,8 @@
 """Attributes and times of files and directories: their REST names, bits, and which operation
 updates which.
 
-Lives here: names and bits of attributes, FILETIME, and the table of the times that each operation
-updates. Must not live here: headers (wire/), clocks: the time is an argument, in ticks. Sources:
-[MS-FSCC] sections 2.1.1, 2.4.7 and 2.6; "Create File" and "Set File Properties" of the Azure
-Storage REST reference; file.md 3; smb.md 2.4, 3.3, 3.8.
+Times are arguments, in ticks. Sources: [MS-FSCC] sections 2.1.1, 2.4.7 and 2.6; "Create File" and
+"Set File Properties" of the Azure Storage REST reference; file.md 3; smb.md 2.4, 3.3, 3.8.
 """
 
 from __future__ import annotations
@@ -66,16 +64,14 @@ _FOR_DIRECTORIES: Final = _FOR_FILES & ~0x100 | 0x10
 
 
 def parse(text: str, *, is_directory: bool) -> Attribute:
-    """Return the bits of x-ms-file-attributes, `ReadOnly | Archive`; names in any case.
+    """The bits of x-ms-file-attributes, `ReadOnly | Archive`; names in any case.
 
-    `None` alone means no attributes. A directory always has Directory, whether named or not.
-
-    Raises: InvalidHeaderValue for an unknown or repeated name, and for one that the kind of
-        resource cannot have.
+    `None` alone means no attributes. A directory always has Directory, whether named or not. A name
+    that the kind of resource cannot have is refused.
     """
     bits = Attribute.NONE
-    given = [name.strip().lower() for name in text.split("|")]
-    for name in given if given != [NO_ATTRIBUTES.lower()] else []:
+    names = [name.strip().lower() for name in text.split("|")]
+    for name in names if names != [NO_ATTRIBUTES.lower()] else []:
         bit = _ANY_CASE.get(name)
         if bit is None or bit & bits:
             raise StorageError(file_errors.INVALID_FILE_ATTRIBUTES)
@@ -84,12 +80,12 @@ def parse(text: str, *, is_directory: bool) -> Attribute:
 
 
 def text(bits: int) -> str:
-    """Return the value of x-ms-file-attributes in an answer; `None` when no named bit is set."""
+    """The value of x-ms-file-attributes in an answer; `None` when no named bit is set."""
     return " | ".join(name for name, bit in REST_NAMES.items() if bits & bit) or NO_ATTRIBUTES
 
 
 def created(bits: int, *, is_directory: bool) -> int:
-    """Return the attributes of a new file: those requested, and Archive; of a directory: Directory.
+    """The attributes of a new file: those requested, and Archive; of a directory: Directory.
 
     Create File with `None` stores Archive (file.md 3), as SMB's CREATE always does (smb.md 2.4).
     """
@@ -99,7 +95,7 @@ def created(bits: int, *, is_directory: bool) -> int:
 
 
 def check_smb(bits: int, *, is_directory: bool) -> int:
-    """Return the attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
+    """The attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
 
     Raises: InvalidHeaderValue (INVALID_PARAMETER) for bits that are reserved, and for a temporary
         directory.
@@ -110,7 +106,7 @@ def check_smb(bits: int, *, is_directory: bool) -> int:
 
 
 def smb_bits(bits: int) -> int:
-    """Return the FileAttributes of an answer: NORMAL if no other bit is set."""
+    """The FileAttributes of an answer: NORMAL if no other bit is set."""
     return int(bits) or int(Attribute.NORMAL)
 
 
@@ -133,15 +129,15 @@ THAW: Final = -2
 
 
 def filetime(ticks: int) -> int:
-    """Return the FILETIME of a time in ticks; 0 for a time before 1601."""
+    """0 for a time before 1601."""
     return max(0, ticks - FILETIME_EPOCH_TICKS)
 
 
 def ticks_of_filetime(value: int) -> int:
-    """Return the ticks of a FILETIME that a client has sent, as a signed number of 64 bits.
+    """The ticks of a FILETIME that a client has sent, as a signed number of 64 bits.
 
-    Raises: InvalidHeaderValue (INVALID_PARAMETER) for a value below 1 or beyond the year 9999. The
-        caller handles KEEP, FREEZE and THAW first, which are no times.
+    A value below 1 or beyond the year 9999 is invalid. The caller handles KEEP, FREEZE and THAW
+    first, which are no times.
     """
     if not 0 < value <= FILETIME_MAX:
         raise StorageError(file_errors.INVALID_FILE_TIME)
@@ -154,7 +150,7 @@ _ISO: Final = re.compile(r"[0-9-]{10}T[0-9:]{8}(\.[0-9]{1,7})?Z")
 
 
 def rest_time(given: str | None, now: int, stored: int | None) -> int:
-    """Return the ticks of a time header of REST (file.md 3).
+    """The ticks of a time header of REST (file.md 3).
 
     Arguments:
         given: `now`, `preserve`, or ISO 8601 with up to seven digits. None = the default:
@@ -165,10 +161,10 @@ def rest_time(given: str | None, now: int, stored: int | None) -> int:
     Raises: InvalidHeaderValue for another text, a time before 1601, and `preserve` on creation.
     """
     default = _NOW if stored is None else _PRESERVE
-    wanted = default if given is None else given.lower()
-    if wanted == _NOW:
+    requested = default if given is None else given.lower()
+    if requested == _NOW:
         return now
-    if wanted == _PRESERVE and stored is not None:
+    if requested == _PRESERVE and stored is not None:
         return stored
     ticks = parse_iso8601(given or "") if _ISO.fullmatch(given or "") else None
     if ticks is None or ticks <= FILETIME_EPOCH_TICKS:
@@ -191,8 +187,6 @@ class Touch(FastHashEnum):
 
 
 class TimeField(FastHashEnum):
-    """The four times of a file."""
-
     CREATION = "creation"
     ACCESS = "last access"
     WRITE = "last write"
@@ -220,7 +214,7 @@ _ARCHIVES: Final = frozenset(
 
 
 class FileTimes(msgspec.Struct, frozen=True):
-    """The four times of a file, in ticks."""
+    """In ticks."""
 
     creation: int
     access: int
@@ -231,7 +225,7 @@ class FileTimes(msgspec.Struct, frozen=True):
 def touched(
     times: FileTimes, touch: Touch, now: int, frozen: Iterable[TimeField] = ()
 ) -> FileTimes:
-    """Return the times after an operation at `now`.
+    """The times after an operation at `now`.
 
     Arguments:
         frozen: the times that the handle has frozen by FREEZE, or has set itself. REST freezes the
@@ -247,6 +241,6 @@ def touched(
 
 
 def archived(bits: int, touch: Touch) -> int:
-    """Return the attributes after an operation. An operation that changes a file sets Archive."""
+    """The attributes after an operation. An operation that changes a file sets Archive."""
     marks = touch in _ARCHIVES and not bits & _DIRECTORY
     return bits | _ARCHIVE if marks else bits

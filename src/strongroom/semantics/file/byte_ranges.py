@@ -1,9 +1,8 @@
 """Byte-range locks of one file: which opens may lock, read and write which bytes, and which wait.
 
-Lives here: the table of locks with its queue of waiting requests, as values. Must not live here:
-handles (opens.py): a lock's owner is the id of an open. Sources: [MS-FSA] sections 2.1.4.10,
-2.1.5.8 and 2.1.5.9; [MS-SMB2] section 3.3.5.14; "Managing file locks" of the Azure Storage REST
-reference; smb.md 2.6, 3.5 and 4.4.
+A lock's owner is the id of an open (opens.py). Sources: [MS-FSA] sections 2.1.4.10, 2.1.5.8 and
+2.1.5.9; [MS-SMB2] section 3.3.5.14; "Managing file locks" of the Azure Storage REST reference;
+smb.md 2.6, 3.5 and 4.4.
 
 Locks may lie beyond the end of the file, and they do not move when it is truncated.
 """
@@ -45,8 +44,7 @@ class RangeLock(msgspec.Struct, frozen=True):
         return self.offset + self.length - 1
 
     def overlaps(self, other: RangeLock) -> bool:
-        """Return whether both locks cover a common byte, or one lies between two bytes of the
-        other."""
+        """Whether both locks cover a common byte, or one lies between two bytes of the other."""
         return self.offset <= other.last and self.last >= other.offset
 
 
@@ -109,14 +107,13 @@ REST_OWNER: Final = 0
 
 
 class LocksGranted(msgspec.Struct, frozen=True):
-    """The request was granted. `table` has all of its locks."""
+    """`table` has all locks of the request."""
 
     table: LockTable
 
 
 class LocksRefused(msgspec.Struct, frozen=True):
-    """A LOCK request was refused with `row`. None of its locks was taken, and the table is
-    unchanged."""
+    """None of the request's locks was taken, and the table is unchanged."""
 
     row: ErrorCode
 
@@ -141,8 +138,7 @@ class LocksFreed(msgspec.Struct, frozen=True):
 
 
 def check_range(offset: int, length: int) -> ErrorCode | None:
-    """Return INVALID_LOCK_RANGE for a range that ends beyond 2^64 bytes; None = the range is
-    valid."""
+    """INVALID_LOCK_RANGE for a range that ends beyond 2^64 bytes; None = the range is valid."""
     is_legal = 0 <= offset < OFFSETS and length >= 0 and (not length or offset + length <= OFFSETS)
     return None if is_legal else file_errors.INVALID_LOCK_RANGE
 
@@ -190,12 +186,12 @@ def unlock(table: LockTable, owner: int, ranges: Sequence[tuple[int, int]]) -> L
 
 
 def cancelled(table: LockTable, wait_id: int) -> LockTable:
-    """Return the table without a waiting request, which the caller answers with CANCELLED."""
+    """The caller answers the waiting request with CANCELLED."""
     return replace(table, waiting=tuple(one for one in table.waiting if one.id != wait_id))
 
 
 def released(table: LockTable, owner: int) -> LocksFreed:
-    """Return the table after the owner's handle was closed, without its locks and waiting requests.
+    """The table after the owner's handle was closed, without its locks and waiting requests.
 
     The caller answers those requests with RANGE_NOT_LOCKED (smb.md 1.7).
     """
@@ -207,28 +203,28 @@ def released(table: LockTable, owner: int) -> LocksFreed:
 def conflict(
     table: LockTable, use: LockUse, offset: int, length: int, owner: int = REST_OWNER
 ) -> ErrorCode | None:
-    """Return FileLockConflict if a lock prevents the owner's read or write. A range of 0 bytes
-    never conflicts."""
-    asked = RangeLock(offset, length, is_exclusive=False, owner=owner)
-    is_stopped = length > 0 and any(_conflicts(use, asked, held) for held in table.locks)
+    """FileLockConflict if a lock prevents the owner's read or write. A range of 0 bytes never
+    conflicts."""
+    request = RangeLock(offset, length, is_exclusive=False, owner=owner)
+    is_stopped = length > 0 and any(_conflicts(use, request, lock) for lock in table.locks)
     return file_errors.FILE_LOCK_CONFLICT if is_stopped else None
 
 
-def _conflicts(use: LockUse, asked: RangeLock, held: RangeLock) -> bool:
-    is_own = asked.owner == held.owner
-    return CONFLICTS[use, held.is_exclusive, is_own] and asked.overlaps(held)
+def _conflicts(use: LockUse, request: RangeLock, lock: RangeLock) -> bool:
+    is_own = request.owner == lock.owner
+    return CONFLICTS[use, lock.is_exclusive, is_own] and request.overlaps(lock)
 
 
-def _is_blocked(locks: Sequence[RangeLock], asked: RangeLock) -> bool:
-    use = LockUse.LOCK_EXCLUSIVE if asked.is_exclusive else LockUse.LOCK_SHARED
-    return any(_conflicts(use, asked, held) for held in locks)
+def _is_blocked(locks: Sequence[RangeLock], request: RangeLock) -> bool:
+    use = LockUse.LOCK_EXCLUSIVE if request.is_exclusive else LockUse.LOCK_SHARED
+    return any(_conflicts(use, request, lock) for lock in locks)
 
 
 def _matching_lock(locks: Sequence[RangeLock], owner: int, offset: int, length: int) -> int | None:
     matching = [
-        (held.is_exclusive, index)
-        for index, held in enumerate(locks)
-        if (held.owner, held.offset, held.length) == (owner, offset, length)
+        (lock.is_exclusive, index)
+        for index, lock in enumerate(locks)
+        if (lock.owner, lock.offset, lock.length) == (owner, offset, length)
     ]
     return max(matching)[1] if matching else None
 

@@ -1,9 +1,9 @@
 """When a file or directory is deleted, and when its deletion only becomes pending; renames.
 
-Lives here: delete-on-close, dispositions, delete pending, and the order of checks of a rename. Must
-not live here: the present opens (opens.py), breaks of caches before these checks (oplocks.py).
-Sources: [MS-FSA] sections 2.1.5.4 (close), 2.1.5.15.3 (disposition) and 2.1.5.15.11 (rename);
-smb.md 3.4, 3.7 and 4.4; "Managing file locks" of the Azure Storage REST reference.
+Delete-on-close, dispositions, delete pending, and the order of checks of a rename. oplocks.py
+breaks caches before these checks. Sources: [MS-FSA] sections 2.1.5.4 (close), 2.1.5.15.3
+(disposition) and 2.1.5.15.11 (rename); smb.md 3.4, 3.7 and 4.4; "Managing file locks" of the Azure
+Storage REST reference.
 
 REST's Delete File and Delete Directory are atomic: they never leave a deletion pending.
 """
@@ -43,9 +43,9 @@ class FileFacts(msgspec.Struct, frozen=True):
     """The facts from the records of a file or directory that deletions and opens depend on.
 
     Attributes:
-        is_empty: whether the directory has no names below it; True for files.
-        is_leased: whether it has a REST lease.
-        has_pending_copy: whether a copy to the file is pending.
+        is_empty: the directory has no names below it; True for files.
+        is_leased: it has a REST lease.
+        has_pending_copy: a copy to the file is pending.
     """
 
     is_directory: bool = False
@@ -60,25 +60,23 @@ NOTHING_PENDING: Final = DeletionState()
 
 
 def refusal_while_pending(state: DeletionState) -> ErrorCode | None:
-    """Return the refusal of opens and REST operations while deletion is pending; None = it is not.
-    It is never 404 while the file exists.
+    """The refusal of opens and REST operations while deletion is pending; None = it is not.
 
-    REST answers SMBDeletePending, SMB answers DELETE_PENDING. This also refuses a create in a
-    directory whose deletion is pending.
+    It is never 404 while the file exists. REST answers SMBDeletePending, SMB answers
+    DELETE_PENDING. This also refuses a create in a directory whose deletion is pending.
     """
     return file_errors.SMB_DELETE_PENDING if state.is_pending else None
 
 
 def is_listed(state: DeletionState, *, over_rest: bool) -> bool:
-    """Return whether a listing shows the file. REST hides a file whose deletion is pending, SMB
-    shows it (measured)."""
+    """REST hides a file whose deletion is pending, SMB shows it (measured)."""
     return not (over_rest and state.is_pending)
 
 
 def with_delete_on_close(
     state: DeletionState, open_id: int, mask: int, node: FileFacts
 ) -> DeletionState | ErrorCode:
-    """Return the state after an open with FILE_DELETE_ON_CLOSE; other opens are not affected.
+    """The state after an open with FILE_DELETE_ON_CLOSE; other opens are not affected.
 
     Arguments:
         mask: the access that was requested; it must contain DELETE itself.
@@ -92,7 +90,7 @@ def with_delete_on_close(
 def with_disposition(
     state: DeletionState, *, delete: bool, mask: int, node: FileFacts
 ) -> DeletionState | ErrorCode:
-    """Return the state after SetInfo FileDispositionInformation of a handle.
+    """The state after SetInfo FileDispositionInformation of a handle.
 
     Taking a disposition back does not undo delete-on-close: the call succeeds, and the file is
     still deleted with its handle (measured, smb.md 3.4).
@@ -112,7 +110,7 @@ def with_disposition(
 
 
 def closed(state: DeletionState, open_id: int, node: FileFacts) -> DeletionState:
-    """Return the state after a handle's close, by its client, by force or by a lost connection.
+    """The state after a handle's close, by its client, by force or by a lost connection.
 
     Delete-on-close of a directory that is not empty is ignored.
     """
@@ -121,8 +119,8 @@ def closed(state: DeletionState, open_id: int, node: FileFacts) -> DeletionState
 
 
 def rest_deletion_refusal(node: FileFacts) -> ErrorCode | None:
-    """Return why REST's Delete File or Delete Directory fails, apart from opens, leases and
-    conditions; None = it does not."""
+    """Why REST's Delete File or Delete Directory fails, apart from opens, leases and conditions;
+    None = it does not."""
     if node.is_root:
         return file_errors.CANNOT_DELETE
     if node.is_read_only:
@@ -150,11 +148,11 @@ class Rename(msgspec.Struct, frozen=True):
     """A rename, of a handle or over REST, and all that its checks depend on.
 
     Attributes:
-        may_delete: whether the handle was granted DELETE; True over REST.
-        has_parent: whether the new parent exists and is a directory.
-        has_open_descendants: whether a file or directory below the source is open.
-        is_parent_in_use: whether an open of the new parent conflicts with accesses.RENAME_PARENT.
-        is_into_itself: whether the new parent is the source, or lies below it.
+        may_delete: the handle was granted DELETE; True over REST.
+        has_parent: the new parent exists and is a directory.
+        has_open_descendants: a file or directory below the source is open.
+        is_parent_in_use: an open of the new parent conflicts with accesses.RENAME_PARENT.
+        is_into_itself: the new parent is the source, or lies below it.
         ignores_read_only: of REST's x-ms-file-rename-ignore-readonly: replace a read-only target.
     """
 
@@ -173,8 +171,8 @@ class Rename(msgspec.Struct, frozen=True):
 
 
 def rename_refusal(rename: Rename) -> ErrorCode | None:
-    """Return the error of the first check that a rename fails, in the order of smb.md 3.7; None =
-    it passes all.
+    """The error of the first check that a rename fails, in the order of smb.md 3.7; None = it
+    passes all.
 
     A rename to the same name succeeds without effect. A rename that changes only the case of
     letters has no target, since the name that it finds is the file's own.
@@ -195,12 +193,12 @@ def rename_refusal(rename: Rename) -> ErrorCode | None:
 
 
 def is_same_name(rename: Rename) -> bool:
-    """Return whether the names are equal, case included, so that nothing changes."""
+    """Case included, so that nothing changes."""
     return rename.old_path == rename.new_path
 
 
 def is_case_change(rename: Rename) -> bool:
-    """Return whether only the case of letters changes, so that the record's key stays."""
+    """Whether only the case of letters changes, so that the record's key stays."""
     return not is_same_name(rename) and (
         tuple(map(names.fold, rename.old_path)) == tuple(map(names.fold, rename.new_path))
     )

@@ -1,10 +1,9 @@
 """Durable handles: which are granted, which outlive their connection, and which client gets one
 back.
 
-Lives here: the rules of durable handles of versions 1 and 2, of repeated CREATEs and of repeated
-LOCKs, as tables. Must not live here: clocks (a time-out is data), the waiting handles (services),
-bytes of SMB. Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12, 3.3.5.14 and 3.3.7.1; smb.md 2.4,
-2.6 and 3.9.
+The rules of durable handles of versions 1 and 2, of repeated CREATEs and of repeated LOCKs, as
+tables. Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12, 3.3.5.14 and 3.3.7.1; smb.md 2.4, 2.6
+and 3.9.
 
 A disconnected durable handle can always be closed at once. Any open that needs the file breaks its
 Handle caching, and no client is connected to answer.
@@ -42,7 +41,7 @@ class DisconnectReason(FastHashEnum):
 
 
 def timeout_ms(create_guid: bytes | None, wanted_ms: int) -> int:
-    """Return how long a handle waits for its client, in milliseconds.
+    """How long a handle waits for its client, in milliseconds.
 
     Arguments:
         create_guid: of version 2; None = version 1, whose clients cannot choose.
@@ -54,7 +53,7 @@ def timeout_ms(create_guid: bytes | None, wanted_ms: int) -> int:
 
 
 def is_granted(caching: Caching, *, is_directory: bool) -> bool:
-    """Return whether an open that requests durability gets it. It needs Handle caching, which among
+    """Whether an open that requests durability gets it. It needs Handle caching, which among
     oplocks only batch has."""
     return bool(caching & Caching.HANDLE) and not is_directory
 
@@ -62,7 +61,7 @@ def is_granted(caching: Caching, *, is_directory: bool) -> bool:
 def survives_disconnect(
     reason: DisconnectReason, holder: CachingHolder | None, deletion: DeletionState
 ) -> bool:
-    """Return whether a durable handle waits for its client; if not, it is closed.
+    """Whether a durable handle waits for its client; if not, it is closed.
 
     It is closed while its caching is being broken, since another open waits for the file. It is
     closed while deletion is pending, since nobody can open the file until this handle is closed.
@@ -76,7 +75,7 @@ def survives_disconnect(
 
 
 def survives_break(to: Caching, *, is_anybody_connected: bool) -> bool:
-    """Return whether a disconnected handle stays open when its oplock or lease is broken to `to`.
+    """Whether a disconnected handle stays open when its oplock or lease is broken to `to`.
 
     Arguments:
         is_anybody_connected: whether another open of the lease can answer the notice.
@@ -88,8 +87,8 @@ class DurableOpen(msgspec.Struct, frozen=True):
     """An open that a client wants back, or whose CREATE it repeats.
 
     Attributes:
-        is_durable: whether durability was granted.
-        is_connected: whether a session has it.
+        is_durable: durability was granted.
+        is_connected: a session has it.
         create_guid: of version 2; None = version 1, which DH2C names by zeros.
         place: identifies its share; only compared.
         caching: what its oplock or lease holds now.
@@ -130,31 +129,31 @@ class ReconnectClaim(msgspec.Struct, frozen=True):
 _Row = tuple[Callable[[DurableOpen, ReconnectClaim], bool], ErrorCode]
 
 
-def _is_gone(found: DurableOpen, claim: ReconnectClaim) -> bool:
-    is_waiting = found.is_durable and not found.is_connected
-    return not is_waiting or not found.caching & Caching.HANDLE or found.place != claim.place
+def _is_gone(opened: DurableOpen, claim: ReconnectClaim) -> bool:
+    is_waiting = opened.is_durable and not opened.is_connected
+    return not is_waiting or not opened.caching & Caching.HANDLE or opened.place != claim.place
 
 
-def _has_other_guid(found: DurableOpen, claim: ReconnectClaim) -> bool:
-    return claim.create_guid is not None and claim.create_guid != (found.create_guid or _NO_GUID)
+def _has_other_guid(opened: DurableOpen, claim: ReconnectClaim) -> bool:
+    return claim.create_guid is not None and claim.create_guid != (opened.create_guid or _NO_GUID)
 
 
-def _has_other_lease(found: DurableOpen, claim: ReconnectClaim) -> bool:
-    if isinstance(found.key, int):
+def _has_other_lease(opened: DurableOpen, claim: ReconnectClaim) -> bool:
+    if isinstance(opened.key, int):
         return claim.lease_key is not None
-    is_same_key = found.key == (claim.client_guid, claim.lease_key)
-    return not is_same_key or found.kind is not claim.lease_kind
+    is_same_key = opened.key == (claim.client_guid, claim.lease_key)
+    return not is_same_key or opened.kind is not claim.lease_kind
 
 
-def _is_of_other_user(found: DurableOpen, claim: ReconnectClaim) -> bool:
-    return found.user != claim.user
+def _is_of_other_user(opened: DurableOpen, claim: ReconnectClaim) -> bool:
+    return opened.user != claim.user
 
 
-def _has_other_name(found: DurableOpen, claim: ReconnectClaim) -> bool:
-    if isinstance(found.key, int):
+def _has_other_name(opened: DurableOpen, claim: ReconnectClaim) -> bool:
+    if isinstance(opened.key, int):
         return False
-    asked = None if claim.path is None else tuple(map(names.fold, claim.path))
-    return asked != tuple(map(names.fold, found.path))
+    folded = None if claim.path is None else tuple(map(names.fold, claim.path))
+    return folded != tuple(map(names.fold, opened.path))
 
 
 # In the order of [MS-SMB2] 3.3.5.9.7 and 3.3.5.9.12: the first row that applies is the answer.
@@ -168,7 +167,7 @@ RECONNECT_ROWS: Final[tuple[_Row, ...]] = (
 
 
 def reconnect_refusal(found: DurableOpen | None, claim: ReconnectClaim) -> ErrorCode | None:
-    """Return why a client does not get an open back; None = it does.
+    """Why a client does not get an open back; None = it does.
 
     Arguments:
         found: the open with the id that the client names; None = there is none, for example after a
@@ -184,7 +183,7 @@ class RepeatedCreate(msgspec.Struct, frozen=True):
 
     Attributes:
         is_replay: SMB2_FLAGS_REPLAY_OPERATION.
-        is_same_session: whether the request comes from the same session, by the same tree connect.
+        is_same_session: the request comes from the same session, by the same tree connect.
         lease_key: of RqLs; None = it was not sent.
     """
 
@@ -195,26 +194,26 @@ class RepeatedCreate(msgspec.Struct, frozen=True):
     lease_key: bytes | None
 
 
-def repetition_refusal(found: DurableOpen | None, asked: RepeatedCreate) -> ErrorCode | None:
-    """Return why a repeated CREATE is not answered as the first one was; None = it is.
+def repetition_refusal(found: DurableOpen | None, request: RepeatedCreate) -> ErrorCode | None:
+    """Why a repeated CREATE is not answered as the first one was; None = it is.
 
     Arguments:
         found: the open of the first CREATE; None = that CREATE still waits.
     """
     if found is None:
         return file_errors.CREATE_UNDER_WAY
-    if not asked.is_replay:
+    if not request.is_replay:
         return file_errors.CREATE_REPEATED
     is_other_lease = (
-        asked.lease_key is not None and (asked.client_guid, asked.lease_key) != found.key
+        request.lease_key is not None and (request.client_guid, request.lease_key) != found.key
     )
-    if found.user != asked.user or is_other_lease:
+    if found.user != request.user or is_other_lease:
         return file_errors.HANDLE_OF_OTHER_USER
-    return None if asked.is_same_session else file_errors.CREATE_REPEATED
+    return None if request.is_same_session else file_errors.CREATE_REPEATED
 
 
 def is_repeated_lock(done: Mapping[int, int], bucket: int, number: int) -> bool:
-    """Return whether a LOCK has been carried out before: its bucket had this number last.
+    """Whether a LOCK has been carried out before: its bucket had this number last.
 
     Arguments:
         done: the number of the last LOCK of each bucket that succeeded.

@@ -1,7 +1,7 @@
 """The caching that a new open is granted beside the present holders.
 
-Lives here: the rules of granting and of promotion. Must not live here: breaks (oplocks.py).
-Sources: [MS-SMB2] section 3.3.5.9.8; [MS-FSA] section 2.1.5.18; smb.md 3.6, "grant rule at CREATE".
+The rules of granting and of promotion; breaks: oplocks.py. Sources: [MS-SMB2] section 3.3.5.9.8;
+[MS-FSA] section 2.1.5.18; smb.md 3.6, "grant rule at CREATE".
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ class GrantLimits(msgspec.Struct, frozen=True):
 
 
 def grantable(kind: CachingKind, wanted: int, limits: GrantLimits) -> Caching:
-    """Return the part of the wanted caching that a new open may have (smb.md 3.6); NONE for an
-    invalid state."""
+    """The part of the wanted caching that a new open may have (smb.md 3.6); NONE for an invalid
+    state."""
     if wanted not in LEASE_STATES or limits.directory or limits.locked or limits.writes_cached:
         return N
     state = Caching(wanted)
@@ -62,8 +62,8 @@ def grantable(kind: CachingKind, wanted: int, limits: GrantLimits) -> Caching:
 
 
 def granted(own: CachingHolder, wanted: int, limits: GrantLimits) -> CachingHolder:
-    """Return the holder after another open with its key. Its rights grow or stay the same; they
-    never shrink.
+    """The holder after another open with its key. Its rights grow or stay the same; they never
+    shrink.
 
     A holder that is being broken is not promoted; the answer then carries BREAK_IN_PROGRESS.
     """
@@ -80,7 +80,7 @@ def granted(own: CachingHolder, wanted: int, limits: GrantLimits) -> CachingHold
 def new_holder(
     key: CachingKey, kind: CachingKind, wanted: int, epoch: int, limits: GrantLimits
 ) -> CachingHolder:
-    """Return the new holder of a key, with the caching that it is granted, which may be NONE.
+    """The new holder of a key, with the caching that it is granted, which may be NONE.
 
     Arguments:
         epoch: as the client sent it; a lease of version 2 starts one above (smb.md 3.6).

@@ -1,8 +1,7 @@
 """Which names shares, directories and files may have, and when two of them are the same.
 
-Lives here: the rules of one component and of a path, and the one case folding that REST and SMB
-share. Must not live here: splitting of URLs (wire/), patterns of SMB (wildcards.py), 8.3 names:
-there are none. Sources: "Naming and referencing shares, directories, files, and metadata";
+The rules of one component and of a path, and the one case folding that REST and SMB share. There
+are no 8.3 names. Sources: "Naming and referencing shares, directories, files, and metadata";
 [MS-FSCC] section 2.1.5 (names) and 2.1.5.2 (forbidden characters); reference smb.md 3.2, file.md 8.
 
 Names keep their case, and their Unicode normalization form. A name in NFC and the same name in NFD
@@ -34,7 +33,7 @@ _IPC: Final = "ipc$"
 
 
 def fold(name: str) -> str:
-    """Return the key of a name: two names are the same if, and only if, their keys are equal.
+    """The key of a name: two names are the same if, and only if, their keys are equal.
 
     Each UTF-16 unit is replaced by its upper case in the frozen table. Units of surrogate pairs are
     their own upper case, so that characters beyond the BMP stay as they are.
@@ -43,12 +42,11 @@ def fold(name: str) -> str:
 
 
 def same(left: str, right: str) -> bool:
-    """Return whether two names are the same name in one directory."""
     return left == right or fold(left) == fold(right)
 
 
 def utf16_units(text: str) -> int:
-    """Return the length of a text in UTF-16 units, the unit of all limits of names."""
+    """The length of a text in UTF-16 units, the unit of all limits of names."""
     return len(text) if text.isascii() else len(text) + sum(char > "\uffff" for char in text)
 
 
@@ -74,8 +72,6 @@ def check_path(components: tuple[str, ...]) -> None:
 
     Arguments:
         components: from the share's root down; () is the root itself.
-
-    Raises: as `check_component`; InvalidFileOrDirectoryPathName for the length and the depth.
     """
     length = sum(map(utf16_units, components)) + max(0, len(components) - 1)
     if length > PATH_UNITS_MAX or len(components) > PATH_COMPONENTS_MAX:
@@ -85,7 +81,7 @@ def check_path(components: tuple[str, ...]) -> None:
 
 
 def without_trailing_dots(name: str) -> str:
-    """Return the name that REST uses without `x-ms-allow-trailing-dot: true` (file.md 3).
+    """The name that REST uses without `x-ms-allow-trailing-dot: true` (file.md 3).
 
     SMB does not need this, since Windows strips names before it sends them. A dot name stays as it
     is, so that `check_component` refuses it by its own rule.
@@ -94,16 +90,12 @@ def without_trailing_dots(name: str) -> str:
 
 
 def check_share(name: str) -> None:
-    """Check the name of a share: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
-
-    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
-    """
+    """A share's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`."""
     core_names.check_queue(name)
 
 
 def share_of_tree(name: str) -> str | None:
-    """Return the share that a TREE_CONNECT names, in any case; None when no share can have the
-    name.
+    """The share that a TREE_CONNECT names, in any case; None when no share can have the name.
 
     `IPC$` is the share of pipes, which always exists (smb.md 2.3). Names of shares are ASCII, so
     that their lower case depends on no table.

@@ -1,10 +1,9 @@
 """The table of opens of one file, and the admission to it: admitted, refused, or waiting.
 
-Lives here: admission of SMB opens and REST operations, the effect of a handle's operations on the
-caches of others, and leaving. Must not live here: the rules that it applies (accesses.py,
-oplocks.py, grants.py, deletion.py, byte_ranges.py), clocks, waiting, records. Sources: [MS-SMB2]
-section 3.3.5.9; [MS-FSA] section 2.1.5.1.2; "Managing file locks" of the Azure Storage REST
-reference; smb.md 2.4, 3.6 and 4.
+Admission of SMB opens and REST operations, the effect of a handle's operations on the caches of
+others, and leaving. The rules that it applies lie in accesses.py, oplocks.py, grants.py,
+deletion.py and byte_ranges.py. Sources: [MS-SMB2] section 3.3.5.9; [MS-FSA] section 2.1.5.1.2;
+"Managing file locks" of the Azure Storage REST reference; smb.md 2.4, 3.6 and 4.
 
 A REST operation is an open that lasts one request; an SMB open lasts as long as its handle. Each
 enters the table before it decides, and keeps its entry until its decision is durable or refused.
@@ -50,9 +49,8 @@ class OpenEntry(msgspec.Struct, frozen=True):
         stake: what it uses and denies now; a handle's disposition counts at admission only.
         key: the key of the caches that its operations do not break; None for REST.
         mask: the access that a handle was granted; 0 for REST.
-        is_stat: whether it is for attributes or security only, so that it limits no caching of
-            others.
-        is_disconnected: whether a durable handle waits for its client.
+        is_stat: it is for attributes or security only, so that it limits no caching of others.
+        is_disconnected: a durable handle waits for its client.
     """
 
     id: int
@@ -86,7 +84,7 @@ class HandleRequest(msgspec.Struct, frozen=True):
         key: of its lease; None = the open itself.
         wanted: the caching that it requests: bits of a lease, or those of an oplock's level.
         epoch: of a lease of version 2, as the client sent it.
-        has_waited: whether it tries again after a wait.
+        has_waited: it tries again after a wait.
     """
 
     id: int
@@ -105,7 +103,7 @@ class RestRequest(msgspec.Struct, frozen=True):
     """A REST operation on a file.
 
     Attributes:
-        clears_read_only: whether Set File Properties removes the attribute ReadOnly.
+        clears_read_only: Set File Properties removes the attribute ReadOnly.
         offset, length: the bytes that it concerns, for locks; see `byte_ranges.WHOLE_FILE`.
     """
 
@@ -122,7 +120,7 @@ class OpenAdmitted(msgspec.Struct, frozen=True):
     Attributes:
         caching: what a handle may cache now.
         kind: of its lease, which the first open with the key has set; or of its oplock.
-        is_breaking: whether its lease is being broken (SMB2_LEASE_FLAG_BREAK_IN_PROGRESS).
+        is_breaking: its lease is being broken (SMB2_LEASE_FLAG_BREAK_IN_PROGRESS).
         epoch: of its lease.
     """
 
@@ -247,9 +245,9 @@ def break_caches_without_open(
     """
 
     def effect(one: CachingHolder) -> Broken | None:
-        found = oplocks.effect(one, cause)
-        is_alone = found is None and is_disconnected(table, one.key)
-        return oplocks.effect(one, Cause.UNLINK) if is_alone else found
+        broken_to = oplocks.effect(one, cause)
+        is_alone = broken_to is None and is_disconnected(table, one.key)
+        return oplocks.effect(one, Cause.UNLINK) if is_alone else broken_to
 
     broken = _broken(table, effect, but)
     return broken.awaited() if broken.waits else OpenAdmitted(broken.table, broken.notices)
@@ -258,10 +256,8 @@ def break_caches_without_open(
 def set_disposition(
     table: OpenTable, open_id: int, node: FileFacts, *, delete: bool
 ) -> OpenAdmitted | OpenRefused | BreakAwaited:
-    """Mark the file for deletion by a handle, or take the mark back (deletion.py).
-
-    Handle caches of others are broken first.
-    """
+    """Mark the file for deletion by a handle, or take the mark back (deletion.py). Handle caches of
+    others are broken first."""
     mask = entry_of(table, open_id).mask
     state = deletion.with_disposition(table.deletion, delete=delete, mask=mask, node=node)
     if isinstance(state, ErrorCode):
@@ -273,7 +269,7 @@ def set_disposition(
 
 
 def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
-    """Return the entry of an open. Raises: KeyError when it has left."""
+    """KeyError when the open has left."""
     for entry in table.entries:
         if entry.id == open_id:
             return entry
@@ -281,20 +277,18 @@ def entry_of(table: OpenTable, open_id: int) -> OpenEntry:
 
 
 def holder_of(table: OpenTable, key: CachingKey) -> CachingHolder | None:
-    """Return the lease or oplock of a key, even if it has been broken to nothing; None = there is
-    none."""
+    """The lease or oplock of a key, even if it has been broken to nothing; None = there is none."""
     return next((one for one in table.holders if one.key == key), None)
 
 
 def is_disconnected(table: OpenTable, key: CachingKey) -> bool:
-    """Return whether all opens of an oplock or a lease wait for their client, so that none can
-    answer."""
+    """Whether all opens of an oplock or a lease wait for their client, so that none can answer."""
     own = [one.is_disconnected for one in table.entries if one.key == key]
     return bool(own) and all(own)
 
 
 def with_connection(table: OpenTable, open_id: int, *, is_connected: bool) -> OpenTable:
-    """Return the table after a durable handle lost its client, or got it back."""
+    """The table after a durable handle lost its client, or got it back."""
     entries = tuple(
         replace(one, is_disconnected=not is_connected) if one.id == open_id else one
         for one in table.entries
@@ -303,7 +297,7 @@ def with_connection(table: OpenTable, open_id: int, *, is_connected: bool) -> Op
 
 
 def with_holder(table: OpenTable, holder: CachingHolder) -> OpenTable:
-    """Return the table after a holder's answer or time-out (oplocks.py)."""
+    """The table after a holder's answer or time-out (oplocks.py)."""
     holders = tuple(holder if one.key == holder.key else one for one in table.holders)
     return replace(table, holders=holders)
 
@@ -312,7 +306,7 @@ class Departure(msgspec.Struct, frozen=True):
     """The result of an open's leaving.
 
     Attributes:
-        removes: whether the file is removed now: it was the last open, and deletion is pending.
+        removes: the file is removed now: it was the last open, and deletion is pending.
         granted_locks: the ids of the waiting lock requests that are granted now.
     """
 
@@ -333,10 +327,10 @@ def leave(table: OpenTable, open_id: int, node: FileFacts) -> Departure:
     keys = {entry.key for entry in entries}
     freed = byte_ranges.released(table.locks, open_id)
     state = deletion.closed(table.deletion, open_id, node) if gone.is_handle else table.deletion
-    left = OpenTable(
+    remaining = OpenTable(
         entries, tuple(one for one in table.holders if one.key in keys), state, freed.table
     )
-    return Departure(left, state.is_pending and not entries, freed.granted)
+    return Departure(remaining, state.is_pending and not entries, freed.granted)
 
 
 class _Breaks(msgspec.Struct, frozen=True):
@@ -352,20 +346,20 @@ def _broken(table: OpenTable, effect: _Effect, but: CachingKey | None = None) ->
     """Break every holder, except that of the key `but`, to what `effect` returns."""
     holders, notices, waits = [], [], []
     for holder in table.holders:
-        found = None if holder.key == but else effect(holder)
-        if found is not None:
+        broken = None if holder.key == but else effect(holder)
+        if broken is not None:
             # A disconnected handle has no client to answer: the operation waits for its close.
-            if found.waits or is_disconnected(table, holder.key):
+            if broken.waits or is_disconnected(table, holder.key):
                 waits.append(holder.key)
-            holder, notice = oplocks.broken(holder, found.to)
+            holder, notice = oplocks.broken(holder, broken.to)
             notices += [notice] if notice is not None else []
         holders.append(holder)
     return _Breaks(replace(table, holders=tuple(holders)), tuple(notices), tuple(waits))
 
 
 def _open_effect(request: HandleRequest, cause: Cause) -> _Effect:
-    """Return the effect of an open on a holder. Whether the open is for attributes only depends on
-    the holder's kind.
+    """The effect of an open on a holder. Whether the open is for attributes only depends on the
+    holder's kind.
 
     While a lease is being broken, an open waits for the answer, whichever open caused the break.
     Only a first attempt that breaks no write cache continues at once. An open that has waited waits
@@ -376,12 +370,12 @@ def _open_effect(request: HandleRequest, cause: Cause) -> _Effect:
         is_lease = holder.kind is not CachingKind.OPLOCK
         if accesses.is_stat(request.mask, request.disposition, is_lease=is_lease):
             return None
-        found = oplocks.effect(holder, cause)
+        broken = oplocks.effect(holder, cause)
         if not holder.is_breaking:
-            return found
-        if found is None:
+            return broken
+        if broken is None:
             return Broken(holder.held, waits=True)
-        return Broken(found.to, waits=found.waits or request.has_waited)
+        return Broken(broken.to, waits=broken.waits or request.has_waited)
 
     return effect
 
@@ -405,8 +399,10 @@ def _handle_refusal(request: HandleRequest, node: FileFacts) -> ErrorCode | None
         return file_errors.READ_ONLY_ATTRIBUTE
     if not request.deletes_on_close:
         return None
-    found = deletion.with_delete_on_close(deletion.NOTHING_PENDING, request.id, request.mask, node)
-    return found if isinstance(found, ErrorCode) else None
+    outcome = deletion.with_delete_on_close(
+        deletion.NOTHING_PENDING, request.id, request.mask, node
+    )
+    return outcome if isinstance(outcome, ErrorCode) else None
 
 
 def _copying(request: RestRequest, node: FileFacts) -> ErrorCode | None:
@@ -429,7 +425,7 @@ def _conflict(
     others: Iterable[OpenEntry],
     cause: Cause = Cause.SHARE_CONFLICT,
 ) -> OpenRefused | BreakAwaited | None:
-    """Return the outcome of a conflict of stakes; None = there is none.
+    """The outcome of a conflict of stakes; None = there is none.
 
     Holders in conflict that cache their handle are asked to give it up. A handle that its user has
     closed is then closed, and the caller tries again.
@@ -464,18 +460,18 @@ def _entered(
     limits = _grant_limits(table, key, node, overwrites=overwrites)
     own = holder_of(table, key)
     if own is not None:
-        found = grants.granted(own, request.wanted, limits)
-        table = with_holder(table, found)
+        holder = grants.granted(own, request.wanted, limits)
+        table = with_holder(table, holder)
     else:
-        found = grants.new_holder(key, request.kind, request.wanted, request.epoch, limits)
-        if found.held:
-            table = replace(table, holders=(*table.holders, found))
+        holder = grants.new_holder(key, request.kind, request.wanted, request.epoch, limits)
+        if holder.held:
+            table = replace(table, holders=(*table.holders, holder))
     state = table.deletion
     if request.deletes_on_close:
         state = replace(state, on_close=state.on_close | {entry.id})
     table = replace(_with(table, entry), deletion=state)
     return OpenAdmitted(
-        table, broken.notices, found.held, found.kind, found.is_breaking, found.epoch
+        table, broken.notices, holder.held, holder.kind, holder.is_breaking, holder.epoch
     )
 
 

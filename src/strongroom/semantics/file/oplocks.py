@@ -1,8 +1,7 @@
 """The caching rights of SMB clients: leases and oplocks as one table of breaks.
 
-Lives here: which cause breaks which state to which, notices and their answers. Must not live here:
-clocks (a time-out is an event; its limits are data), what an open is granted (grants.py), the
-present opens (opens.py). Sources: [MS-SMB2] sections 2.2.13.2.8, 3.3.4.6, 3.3.4.7 and 3.3.5.22;
+Which cause breaks which state to which, notices and their answers; a time-out is an event. What an
+open is granted: grants.py. Sources: [MS-SMB2] sections 2.2.13.2.8, 3.3.4.6, 3.3.4.7 and 3.3.5.22;
 [MS-FSA] section 2.1.5.18; "Managing file locks" of the Azure Storage REST reference; smb.md 3.6 and
 4.5.
 
@@ -30,7 +29,7 @@ REST_WAIT_LIMIT_S: Final = 30
 
 
 class Caching(enum.IntFlag):
-    """The caching rights of a client: the bits of LeaseState on the wire."""
+    """The bits of LeaseState on the wire."""
 
     NONE = 0
     READ = 1
@@ -39,15 +38,13 @@ class Caching(enum.IntFlag):
 
 
 class CachingKind(FastHashEnum):
-    """The kind of caching that a client has requested."""
-
     LEASE_V1 = "lease, version 1"
     LEASE_V2 = "lease, version 2"
     OPLOCK = "oplock"
 
 
 class OplockLevel(enum.IntEnum):
-    """OplockLevel; the values are its numbers on the wire."""
+    """The values are its numbers on the wire."""
 
     NONE = 0
     II = 1
@@ -92,7 +89,7 @@ class Broken(msgspec.Struct, frozen=True):
 
     Attributes:
         to: the caching that the holder keeps.
-        waits: whether the operation waits until the holder has acknowledged the break.
+        waits: the operation waits until the holder has acknowledged the break.
     """
 
     to: Caching
@@ -193,7 +190,7 @@ class BreakNotice(msgspec.Struct, frozen=True):
     """An OPLOCK_BREAK notification to send.
 
     Attributes:
-        needs_answer: whether the holder must acknowledge; if not, the state has changed already.
+        needs_answer: the holder must acknowledge; if not, the state has changed already.
         epoch: NewEpoch; 0 for all but leases of version 2.
     """
 
@@ -206,13 +203,13 @@ class BreakNotice(msgspec.Struct, frozen=True):
 
 
 def effect(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """Return the effect that a cause by another key has on a holder; None = it has none."""
+    """The effect that a cause by another key has on a holder; None = it has none."""
     table = _OPLOCKS if holder.kind is CachingKind.OPLOCK else _LEASES
     return table.get((cause, holder.held))
 
 
 def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
-    """Return the effect of a cause on the cache of its own key: level II ends with the holder's own
+    """The effect of a cause on the cache of its own key: level II ends with the holder's own
     writes.
 
     Source: smb.md 3.6: requests with its own key break no lease, but level II oplocks.
@@ -222,7 +219,7 @@ def effect_on_own(holder: CachingHolder, cause: Cause) -> Broken | None:
 
 
 def broken(holder: CachingHolder, broken_to: Caching) -> tuple[CachingHolder, BreakNotice | None]:
-    """Return the holder when it may keep `broken_to` at most, and the notice to send, if any.
+    """The holder when it may keep `broken_to` at most, and the notice to send, if any.
 
     While a notice waits for its answer no second one is sent. Further breaks lower `target`, and
     the next notice follows the answer (smb.md 3.6).
@@ -253,8 +250,7 @@ def _notified(
 def lease_acknowledged(
     holder: CachingHolder, state: int
 ) -> tuple[CachingHolder, BreakNotice | None] | int:
-    """Return the holder after a lease's acknowledgement and the next notice, or the NTSTATUS of a
-    refusal.
+    """The holder after a lease's acknowledgement and the next notice, or the NTSTATUS of a refusal.
 
     A client may give up more than it was asked to. Without Read it can keep nothing else.
     """
@@ -269,8 +265,7 @@ def lease_acknowledged(
 def oplock_acknowledged(
     holder: CachingHolder, level: int
 ) -> tuple[CachingHolder, BreakNotice | None, int | None]:
-    """Return the holder after an oplock's acknowledgement, the next notice, and the NTSTATUS of a
-    refusal.
+    """The holder after an oplock's acknowledgement, the next notice, and the NTSTATUS of a refusal.
 
     A wrong answer to a break is refused, and it leaves no oplock. The answer Exclusive keeps
     nothing: after a break another open exists (smb.md 2.12).
@@ -295,8 +290,8 @@ def oplock_acknowledged(
 
 
 def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, BreakNotice | None]:
-    """Return the holder with the rights that it keeps for now. A break that continues takes another
-    step in the same epoch.
+    """The holder with the rights that it keeps for now. A break that continues takes another step
+    in the same epoch.
 
     A step leaves Read while more than Read is held (smbtorture, lease.breaking3).
     """
@@ -308,5 +303,5 @@ def _answered(holder: CachingHolder, kept: Caching) -> tuple[CachingHolder, Brea
 
 
 def timed_out(holder: CachingHolder) -> CachingHolder:
-    """Return the holder after SMB_BREAK_LIMIT_S without an answer: it holds nothing."""
+    """After SMB_BREAK_LIMIT_S without an answer a holder holds nothing."""
     return replace(holder, held=N, break_to=None, target=None)

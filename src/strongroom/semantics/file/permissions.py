@@ -1,9 +1,8 @@
 """File permissions: security descriptors as SDDL, kept as text and never enforced.
 
-Lives here: the syntax and bounds of SDDL, and the form of permission keys. Must not live here:
-where permissions are stored, the binary form, any check of access. A client that mounts a share
-with the account's key has full access, as in Azure. Sources: [MS-DTYP] section 2.5.1.1 (SDDL
-syntax); "Create Permission" of the Azure Storage REST reference; file.md 2 and 3.
+The syntax and bounds of SDDL, and the form of permission keys. A client that mounts a share with
+the account's key has full access, as in Azure. Sources: [MS-DTYP] section 2.5.1.1 (SDDL syntax);
+"Create Permission" of the Azure Storage REST reference; file.md 2 and 3.
 """
 
 from __future__ import annotations
@@ -35,8 +34,7 @@ _NESTED_MAX: Final = 8
 
 
 def _balanced(depth: int) -> str:
-    """Return a pattern for text whose parentheses nest at most `depth` deep. It never
-    backtracks."""
+    """A pattern for text whose parentheses nest at most `depth` deep. It never backtracks."""
     inner = rf"|\({_balanced(depth - 1)}\)" if depth else ""
     return rf"(?:[^()]++{inner})*+"
 
@@ -51,13 +49,11 @@ _KEY: Final = re.compile(r"[0-9]{1,20}\*[0-9]{1,20}")
 
 
 def check_sddl(text: str, bytes_max: int = PERMISSION_BYTES_MAX) -> str:
-    """Check a permission: an owner, a group and a DACL, in this order, and optionally a SACL.
-    Returns the text.
+    """Check a permission, and return it: an owner, a group and a DACL, in this order, and
+    optionally a SACL.
 
     Arguments:
         bytes_max: HEADER_BYTES_MAX for a header.
-
-    Raises: FileInvalidPermission for the size and the syntax.
     """
     if len(text) > bytes_max or not text.isascii() or not _is_sddl(text):
         raise StorageError(file_errors.FILE_INVALID_PERMISSION)
@@ -65,10 +61,8 @@ def check_sddl(text: str, bytes_max: int = PERMISSION_BYTES_MAX) -> str:
 
 
 def check_key(text: str) -> str:
-    """Check the form of a permission key: two numbers with an asterisk between. Returns the text.
-
-    Raises: FileInvalidPermissionKey for another form. The store decides whether the key exists.
-    """
+    """Check the form of a permission key, and return it: two numbers with an asterisk between. The
+    store decides whether the key exists."""
     if _KEY.fullmatch(text) is None:
         raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
     return text
@@ -77,10 +71,10 @@ def check_key(text: str) -> str:
 def _is_sddl(text: str) -> bool:
     at = 0
     for part in (_OWNER, _GROUP):
-        found = part.match(text, at)
-        if found is None:
+        match = part.match(text, at)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     end = _after_acl(text, at, "D:")
     if end is None:
         return False
@@ -88,12 +82,12 @@ def _is_sddl(text: str) -> bool:
 
 
 def _after_acl(text: str, at: int, label: str) -> int | None:
-    """Return where an ACL ends, or None when there is none; each entry is matched on its own."""
+    """Where an ACL ends, or None when there is none; each entry is matched on its own."""
     if not text.startswith(label, at):
         return None
     flags = _ACL_FLAGS.match(text, at + len(label))
     assert flags is not None, "the pattern matches nothing too"
     at = flags.end()
-    while (found := _ACE.match(text, at)) is not None:
-        at = found.end()
+    while (entry := _ACE.match(text, at)) is not None:
+        at = entry.end()
     return at

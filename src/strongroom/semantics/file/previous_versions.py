@@ -1,7 +1,6 @@
 """The names of a share's snapshots in SMB: `@GMT-` tokens, which have a resolution of one second.
 
-Lives here: tokens, and which token is which snapshot's. Must not live here: which snapshots exist
-(services/file/shares), opens of them. Sources: [MS-SMB] section 2.2.1.1.1; [MS-SMB2] sections
+Which snapshots exist: services/file/shares. Sources: [MS-SMB] section 2.2.1.1.1; [MS-SMB2] sections
 2.2.32.2 and 3.3.5.9.4; smb.md 2.4 and 2.7.
 
 A snapshot is identified by its stamp, in ticks of 100 ns. A token has whole seconds, so two
@@ -26,12 +25,12 @@ _TOKEN: Final = re.compile(r"@GMT(-[0-9]{4}(\.[0-9]{2}){2})-[0-9]{2}(\.[0-9]{2})
 
 
 def token(ticks: int) -> str:
-    """Return the token of a time, cut to whole seconds."""
+    """Cut to whole seconds."""
     return datetime_of(ticks).strftime(_FORMAT)
 
 
 def time_of_token(name: str) -> int | None:
-    """Return the time that a component of a path names, in ticks; None = it is a plain name."""
+    """The time that a component of a path names, in ticks; None = it is a plain name."""
     if _TOKEN.fullmatch(name) is None:
         return None
     try:
@@ -41,35 +40,28 @@ def time_of_token(name: str) -> int | None:
 
 
 def seconds_of(stamps: Iterable[int]) -> dict[int, int]:
-    """Return the stamp of each snapshot, by the whole second (in ticks) that its token names.
+    """The stamp of each snapshot, by the whole second (in ticks) that its token names.
 
     Arguments:
         stamps: of a share's snapshots, rising.
     """
-    found: dict[int, int] = {}
+    by_second: dict[int, int] = {}
     last = -TICKS_PER_S
     for stamp in stamps:
         last = max(stamp - stamp % TICKS_PER_S, last + TICKS_PER_S)
-        found[last] = stamp
-    return found
+        by_second[last] = stamp
+    return by_second
 
 
 def tokens(stamps: Sequence[int]) -> list[str]:
-    """Return the tokens of a share's snapshots, newest first. No two are the same.
-
-    Arguments:
-        stamps: as of `seconds_of`.
-    """
+    """The tokens of a share's snapshots, newest first. No two are the same. `stamps` rise."""
     return [token(second) for second in reversed(seconds_of(stamps))]
 
 
 def snapshot_at(stamps: Sequence[int], ticks: int) -> int | None:
-    """Return the stamp of the snapshot that a time names; None = there is none of that time.
+    """The stamp of the snapshot that a time names; None = there is none of that time.
 
-    A time of whole seconds is that of a token. Any other must be the stamp itself.
-
-    Arguments:
-        stamps: as of `seconds_of`.
+    A time of whole seconds is that of a token. Any other must be the stamp itself. `stamps` rise.
     """
     if ticks % TICKS_PER_S == 0:
         return seconds_of(stamps).get(ticks)
@@ -77,12 +69,8 @@ def snapshot_at(stamps: Sequence[int], ticks: int) -> int | None:
 
 
 def without_token(path: Sequence[str]) -> tuple[tuple[str, ...], int | None]:
-    """Return a path without its token, and the time that the token names; None = there is no token.
-
-    The token may be any component.
-
-    Raises: InvalidResourceName (OBJECT_NAME_INVALID) for more than one token.
-    """
+    """A path without its token, and the time that the token names; None = there is no token. The
+    token may be any component; more than one is refused."""
     times = [time for name in path if (time := time_of_token(name)) is not None]
     if len(times) > 1:
         raise StorageError(file_errors.INVALID_FILE_NAME)

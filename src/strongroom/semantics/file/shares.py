@@ -1,8 +1,6 @@
 """The settings that a share may have: its quota, its access tier, its protocols.
 
-Lives here: the rules of these values. Must not live here: headers (operations/file), names
-(names.py). Sources: "Create Share" and "Set Share Properties" of the Azure Storage REST reference;
-file.md 2.
+Sources: "Create Share" and "Set Share Properties" of the Azure Storage REST reference; file.md 2.
 """
 
 from __future__ import annotations
@@ -22,7 +20,7 @@ _NFS: Final = "nfs"
 
 
 def read_tier(name: str, value: str) -> str:
-    """Return an access tier, given in any case. Raises InvalidHeaderValue."""
+    """An access tier, given in any case."""
     for tier in TIERS:
         if tier.lower() == value.lower():
             return tier
@@ -30,10 +28,7 @@ def read_tier(name: str, value: str) -> str:
 
 
 def check_protocols(name: str, value: str) -> None:
-    """Refuse protocols that no share of this server supports.
-
-    Raises: NotImplemented for NFS, InvalidHeaderValue for anything else but SMB.
-    """
+    """NotImplemented for NFS, InvalidHeaderValue for anything else but SMB."""
     words = {word.strip().lower() for word in value.split(",")}
     if _NFS in words:
         raise StorageError(

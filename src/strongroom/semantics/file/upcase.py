@@ -1,12 +1,9 @@
 """The upper-case table by which names of files are compared, version 1: 65,536 UTF-16 units.
 
-Lives here: the table as data; it uses no Unicode data of the running Python. Must not live here:
-rules of names (names.py).
-
-The table never changes: a share's record stores its version, and keys of names depend on it. A
-different table needs a new version. Sources: the simple upper-case mapping of UnicodeData.txt,
-Unicode 14.0, as [MS-UCODEREF] section 3.1.5.3 and NTFS ($UpCase) use such a table. It was derived
-by three rules:
+The table is data; it uses no Unicode data of the running Python. It never changes: a share's record
+stores its version, and keys of names depend on it. A different table needs a new version. Sources:
+the simple upper-case mapping of UnicodeData.txt, Unicode 14.0, as [MS-UCODEREF] section 3.1.5.3 and
+NTFS ($UpCase) use such a table. It was derived by three rules:
 
 - The unit and its upper case both lie in the BMP, and neither is a surrogate.
 - The lower case of that upper case is the unit itself. Otherwise two letters that Windows
@@ -78,5 +75,5 @@ UPPER: Final[dict[int, int]] = {
 
 
 def unit_table() -> tuple[int, ...]:
-    """Return all 65,536 entries in the order of their units."""
+    """All 65,536 entries in the order of their units."""
     return tuple(UPPER.get(unit, unit) for unit in range(UNITS))

@@ -1,8 +1,8 @@
 """Which names a pattern of QUERY_DIRECTORY matches: `*`, `?`, DOS_STAR, DOS_QM and DOS_DOT.
 
-Lives here: the matcher, whose time is bounded by the product of both lengths whatever the pattern.
-Must not live here: cursors of listings, short names: names of 8.3 do not exist. Sources: [MS-FSA]
-section 2.1.4.4 (Algorithm for Determining if a FileName Is in an Expression); reference smb.md 2.8.
+The matcher's time is bounded by the product of both lengths whatever the pattern. Names of 8.3 do
+not exist. Sources: [MS-FSA] section 2.1.4.4 (Algorithm for Determining if a FileName Is in an
+Expression); reference smb.md 2.8.
 """
 
 from __future__ import annotations
@@ -32,11 +32,7 @@ _NOT_IN_PATTERNS: Final = re.compile("[\\\\/:|\x00-\x1f\ud800-\udfff]")
 
 
 def check_pattern(pattern: str) -> str:
-    """Return the pattern as a handle stores it; an empty one stands for all names ([MS-FSA]).
-
-    Raises: InvalidResourceName (OBJECT_NAME_INVALID) for characters that neither a name nor a
-        pattern can have, InvalidFileOrDirectoryPathName for more than 255 units.
-    """
+    """The pattern as a handle stores it; an empty one stands for all names ([MS-FSA])."""
     if _NOT_IN_PATTERNS.search(pattern) is not None:
         raise StorageError(file_errors.INVALID_FILE_NAME)
     if names.utf16_units(pattern) > names.COMPONENT_UNITS_MAX:
@@ -45,7 +41,7 @@ def check_pattern(pattern: str) -> str:
 
 
 def matches(pattern: str, name: str) -> bool:
-    """Return whether a name, in any case, matches the pattern.
+    """Names match in any case.
 
     Each step keeps the set of places in the pattern that may come next, so that no pattern takes
     more than len(pattern) * len(name) steps. The entry `..` of a listing matches as `.` does
@@ -54,54 +50,54 @@ def matches(pattern: str, name: str) -> bool:
     if pattern in (EVERYTHING, "*.*"):
         # Windows reads `*.*` as all names, with a dot or without one ([MS-FSA] 2.1.5.6.3).
         return True
-    wanted, given = names.fold(pattern), "." if name == ".." else names.fold(name)
-    last_dot = given.rfind(".")
-    places = _skipped(wanted, {0}, given[:1])
-    for index, char in enumerate(given):
+    folded, folded_name = names.fold(pattern), "." if name == ".." else names.fold(name)
+    last_dot = folded_name.rfind(".")
+    places = _skipped(folded, {0}, folded_name[:1])
+    for index, char in enumerate(folded_name):
         places = {
-            after for place in places for after in _steps(wanted, place, char, index, last_dot)
+            after for place in places for after in _steps(folded, place, char, index, last_dot)
         }
-        places = _skipped(wanted, places, given[index + 1 : index + 2])
-    return len(wanted) in places
+        places = _skipped(folded, places, folded_name[index + 1 : index + 2])
+    return len(folded) in places
 
 
 def _skipped(pattern: str, places: set[int], following: str) -> set[int]:
-    """Return the places, and those that can be reached without a character of the name.
+    """The places, and those that can be reached without a character of the name.
 
     Arguments:
         following: the next character of the name, "" at its end.
     """
-    found, open_places = set(places), list(places)
+    reached, open_places = set(places), list(places)
     while open_places:
         place = open_places.pop()
-        is_open = place < len(pattern) and place + 1 not in found
+        is_open = place < len(pattern) and place + 1 not in reached
         if is_open and _is_skippable(pattern[place], following):
-            found.add(place + 1)
+            reached.add(place + 1)
             open_places.append(place + 1)
-    return found
+    return reached
 
 
-def _is_skippable(wanted: str, following: str) -> bool:
-    if wanted in (STAR, DOS_STAR):
+def _is_skippable(element: str, following: str) -> bool:
+    if element in (STAR, DOS_STAR):
         return True
-    if wanted == DOS_QM:
+    if element == DOS_QM:
         return following in ("", ".")
-    return wanted == DOS_DOT and following == ""
+    return element == DOS_DOT and following == ""
 
 
 def _steps(pattern: str, place: int, char: str, index: int, last_dot: int) -> tuple[int, ...]:
-    """Return the places after one character of the name; a star stays where it is."""
+    """The places after one character of the name; a star stays where it is."""
     if place == len(pattern):
         return ()
-    wanted = pattern[place]
-    if wanted == STAR:
+    element = pattern[place]
+    if element == STAR:
         return (place,)
-    if wanted == DOS_STAR:
+    if element == DOS_STAR:
         # It can match the last dot only as the last character of its run.
         return (place + 1,) if index == last_dot else (place,)
     is_met = (
-        wanted in (ONE, char)
-        or (wanted == DOS_QM and char != ".")
-        or (wanted == DOS_DOT and char == ".")
+        element in (ONE, char)
+        or (element == DOS_QM and char != ".")
+        or (element == DOS_DOT and char == ".")
     )
     return (place + 1,) if is_met else ()

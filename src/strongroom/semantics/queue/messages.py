@@ -1,9 +1,9 @@
 """Messages of a queue: when they are visible, how often they were dequeued, when they expire.
 
-Lives here: the state of a message, and the effect of each verb on it, as pure functions of
-(message, request, now). The rule for stale pop receipts lives here too. Must not live here: clocks
-(now is an argument, in ticks), keys and records, receipts as text (pop_receipts.py). Sources: "Put
-Message", "Get Messages", "Update Message", "Delete Message" of the Azure Storage REST reference.
+The effect of each verb on a message, as pure functions of (message, request, now), with `now` in
+ticks. The rule for stale pop receipts lives here too; receipts as text: pop_receipts.py. Sources:
+"Put Message", "Get Messages", "Update Message", "Delete Message" of the Azure Storage REST
+reference.
 """
 
 from __future__ import annotations
@@ -50,8 +50,6 @@ def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
     Arguments:
         ttl_s: seconds, or -1 = never.
         version: x-ms-version; older ones allow seven days at most.
-
-    Raises: OutOfRangeQueryParameterValue, InvalidQueryParameterValue.
     """
     any_ttl = version >= ANY_TTL_SINCE
     least, most = limits.MESSAGE_TTL_S if any_ttl else limits.MESSAGE_TTL_S_BEFORE_2017
@@ -65,7 +63,7 @@ def require_lifetime(visibility_s: int, ttl_s: int, version: str) -> None:
 
 
 def require_text(text: str) -> None:
-    """Check that a text has at most 65,536 bytes of UTF-8. Raises RequestBodyTooLarge."""
+    """Check that a text has at most 65,536 bytes of UTF-8."""
     # UTF-8 has one to four bytes for each character, so most texts need not be encoded for the
     # check.
     most = limits.MESSAGE_TEXT_BYTES_MAX
@@ -74,7 +72,7 @@ def require_text(text: str) -> None:
 
 
 def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
-    """Return a new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never).
+    """A new message, visible after `visibility_s` and expired after `ttl_s` (-1 = never).
 
     A message that would expire after the year 9999 never expires: responses cannot show that time.
     """
@@ -85,23 +83,21 @@ def put(message_id: str, visibility_s: int, ttl_s: int, now: int) -> Message:
 
 
 def is_expired(message: Message, now: int) -> bool:
-    """Return whether the message has expired; one that expires at `now` has."""
+    """A message that expires at `now` has expired."""
     return message.expires != NEVER and message.expires <= now
 
 
 def get(message: Message, visibility_s: int, now: int) -> Message:
-    """Return the message after a retrieval: its count is higher, and it is hidden for
-    `visibility_s`, even beyond its expiry."""
+    """The message after a retrieval: its count is higher, and it is hidden for `visibility_s`, even
+    beyond its expiry."""
     return msgspec.structs.replace(
         message, visible=now + visibility_s * TICKS_PER_S, dequeued=message.dequeued + 1
     )
 
 
 def update(message: Message, visibility_s: int, now: int) -> Message:
-    """Return the message hidden for `visibility_s` from now on; the count stays.
-
-    Raises: OutOfRangeQueryParameterValue when that is later than its expiry.
-    """
+    """The message hidden for `visibility_s` from now on, at most until its expiry; the count
+    stays."""
     visible = now + visibility_s * TICKS_PER_S
     if message.expires != NEVER and visible > message.expires:
         most = (message.expires - now) // TICKS_PER_S
@@ -110,13 +106,11 @@ def update(message: Message, visibility_s: int, now: int) -> Message:
 
 
 def message_of_receipt(message: Message | None, message_id: str, now: int) -> Message:
-    """Return the message at the place of a genuine pop receipt, if it is still the same message.
+    """The message at the place of a genuine pop receipt, if it is still the same message.
 
     Arguments:
         message: the message at the receipt's place; None = no message is there any more.
         message_id: the id in the URL.
-
-    Raises: StorageError with STALE_RECEIPT; MessageNotFound when it has expired.
     """
     if message is None or message.id != message_id:
         raise stale_receipt_error()
@@ -126,5 +120,4 @@ def message_of_receipt(message: Message | None, message_id: str, now: int) -> Me
 
 
 def stale_receipt_error() -> StorageError:
-    """Return the error for a stale pop receipt."""
     return StorageError(STALE_RECEIPT)

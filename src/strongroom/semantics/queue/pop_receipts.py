@@ -1,10 +1,9 @@
 """Pop receipts: signed tokens that only a retrieval, put or update can issue.
 
-Lives here: a receipt as text. It names the place where its retrieval, put or update has left the
-message. The next one moves the message elsewhere, so the old receipt becomes stale by itself. Must
-not live here: whether the message is still there (messages.py), keys and randomness (both are
-arguments). Source: "Get Messages", "Delete Message": a receipt is opaque, and a malformed one is
-refused.
+A receipt names the place where its retrieval, put or update has left the message. The next one
+moves the message elsewhere, so the old receipt becomes stale by itself. Whether the message is
+still there: messages.py. Source: "Get Messages", "Delete Message": a receipt is opaque, and a
+malformed one is refused.
 
     place (17 bytes) | MAC over the place with the queue's secret (12) | CRC-32 of both (4)
 
@@ -32,18 +31,13 @@ _SIGNED: Final = slice(None, PLACE_BYTES + _MAC_BYTES)
 
 
 def seal(secret: bytes, place: bytes) -> str:
-    """Return the receipt of a place.
-
-    Arguments:
-        secret: the queue's own.
-        place: 17 bytes.
-    """
+    """`secret` is the queue's own; `place` has 17 bytes."""
     signed = place + _mac(secret, place)
     return base64.urlsafe_b64encode(signed + _sum(signed)).decode("ascii")
 
 
 def open_receipt(secret: bytes, text: str) -> bytes | None:
-    """Return the place in a receipt; None when it was not sealed with this secret.
+    """The place in a receipt; None when it was not sealed with this secret.
 
     Raises: InvalidQueryParameterValue for a text that is no receipt.
     """

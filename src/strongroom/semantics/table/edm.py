@@ -1,9 +1,8 @@
 """The values of table entities: the eight primitive types, their JSON forms, their limits.
 
-Lives here: the conversion of a property's value between its form in requests and its stored form.
-Must not live here: entities as a whole (entities.py), documents (wire/table/odata.py). Source:
-"Understanding the Table service data model", "Payload format for Table service operations", OData
-3.0 JSON format.
+The conversion of a property's value between its form in requests and its stored form. Entities as a
+whole: entities.py; documents: wire/table/odata.py. Source: "Understanding the Table service data
+model", "Payload format for Table service operations", OData 3.0 JSON format.
 
 The fragment is the form in which an entity's properties are stored and (at minimal metadata) sent.
 It is the inside of a JSON object: `"Name":"x","Size@odata.type":"Edm.Int64","Size":"12"`. A type
@@ -50,7 +49,7 @@ _SPECIAL: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf
 
 
 class EdmType(enum.Enum):
-    """The primitive types; the value is the annotation's text."""
+    """The value is the annotation's text."""
 
     STRING = "Edm.String"
     BOOLEAN = "Edm.Boolean"
@@ -92,7 +91,7 @@ class OutOfRange(ValueError):
 
 
 def value_of(raw: object, type_name: str | None) -> Value:
-    """Return the value of a property in a request's document.
+    """The value of a property in a request's document.
 
     Arguments:
         raw: the JSON value: str, bool, int or float. (null, objects and arrays are not values.)
@@ -137,7 +136,7 @@ def _of_type(raw: object, kind: EdmType) -> EdmValue:
 
 
 def parse(text: str, kind: EdmType) -> EdmValue:
-    """Return the value of a text: of a JSON string, or of a literal without its marks.
+    """The value of a text: of a JSON string, or of a literal without its marks.
 
     Raises: NotOfType, OutOfRange.
     """
@@ -172,10 +171,9 @@ def _integer(raw: object, bounds: tuple[int, int], kind: EdmType) -> int:
 
 
 def parse_integer(text: str) -> int | None:
-    """Return an integer of decimal digits; None if the text is none, or has more digits than any
-    type."""
-    found = _INTEGER.fullmatch(text)
-    return None if found is None else int(found[1] + found[2])
+    """An integer of decimal digits; None if the text is none, or has more digits than any type."""
+    match = _INTEGER.fullmatch(text)
+    return None if match is None else int(match[1] + match[2])
 
 
 def _double(raw: object) -> float:
@@ -207,22 +205,22 @@ def _binary(text: str) -> bytes:
 
 
 def parse_hex(text: str) -> bytes:
-    """Return the bytes of a binary literal in a filter. Raises: NotOfType."""
+    """The bytes of a binary literal in a filter."""
     if _HEX.fullmatch(text) is None:
         raise NotOfType("a binary constant has two hexadecimal digits for each byte")
     return bytes.fromhex(text)
 
 
 def parse_time(text: str) -> int:
-    """Return the ticks of an ISO 8601 time. Seven digits of the fraction count, and more are cut.
-    Without a zone it is UTC.
+    """The ticks of an ISO 8601 time. Seven digits of the fraction count, and more are cut. Without
+    a zone it is UTC.
 
     Raises: NotOfType; OutOfRange before 1601.
     """
-    found = _DATE_TIME.fullmatch(text)
-    if found is None:
+    match = _DATE_TIME.fullmatch(text)
+    if match is None:
         raise NotOfType("a DateTime has the form 2013-08-09T18:55:48.3402073Z")
-    year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = found.groups()
+    year, month, day, hour, minute, second, fraction, sign, off_hours, off_minutes = match.groups()
     clock = int(hour or 0), int(minute or 0), int(second or 0)
     try:
         moment = datetime(int(year), int(month), int(day), *clock, tzinfo=UTC)
@@ -239,8 +237,8 @@ def parse_time(text: str) -> int:
 
 
 def fragment(properties: Mapping[str, Value]) -> bytes:
-    """Return properties in their stored form: the inside of a JSON object. If the JSON value does
-    not show a property's type, an annotation precedes it."""
+    """Properties in their stored form: the inside of a JSON object. If the JSON value does not show
+    a property's type, an annotation precedes it."""
     if Typed not in map(type, properties.values()):
         return msgspec.json.encode(dict(properties))[1:-1]
     members: dict[str, object] = {}
@@ -254,12 +252,12 @@ def fragment(properties: Mapping[str, Value]) -> bytes:
 
 
 def pair(name: str, value: Value) -> bytes:
-    """Return a single property, in the form of `fragment`."""
+    """In the form of `fragment`."""
     return fragment({name: value})
 
 
 def _json_text(typed: Typed) -> str:
-    """Return the JSON string of a value whose type is annotated."""
+    """The JSON string of a value whose type is annotated."""
     kind, value = typed.type, typed.value
     if kind is EdmType.DATE_TIME:
         assert isinstance(value, int)
@@ -284,12 +282,11 @@ _SIZES_BYTES: Final[dict[type | EdmType, int]] = {
 
 
 def untyped(value: Value) -> EdmValue:
-    """Return the value without its type."""
     return value.value if isinstance(value, Typed) else value
 
 
 def size_bytes(value: Value) -> int:
-    """Return the size that counts for a value: a string in UTF-16, binary data unencoded."""
+    """The size that counts for a value: a string in UTF-16, binary data unencoded."""
     content = untyped(value)
     if isinstance(content, str):
         return 2 * len(content) if content.isascii() else len(content.encode("utf-16-le"))

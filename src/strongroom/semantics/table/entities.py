@@ -1,9 +1,8 @@
 """Entities: which entities may be stored, and the effect of each write on them.
 
-Lives here: limits of keys and properties, insert, update, merge, delete and the two upserts as one
-pure function, entity tags as numbers. Must not live here: JSON documents (wire/), records (store/).
-Source: "Understanding the Table service data model", the pages of the seven writing operations;
-reference sections 3 to 5.
+Limits of keys and properties, insert, update, merge, delete and the two upserts as one pure
+function, entity tags as numbers. Source: "Understanding the Table service data model", the pages of
+the seven writing operations; reference sections 3 to 5.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ class EntityWrite(msgspec.Struct, frozen=True):
 
 
 def check_key(name: str, key: str) -> None:
-    """Check a PartitionKey or RowKey: up to 512 UTF-16 characters, none of `/ \\ # ?` and no
-    control characters; it may be empty.
+    r"""Check a PartitionKey or RowKey: up to 512 UTF-16 characters, none of `/ \ # ?`, no control
+    characters; it may be empty.
 
     Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
     """
@@ -88,17 +87,14 @@ def check_key(name: str, key: str) -> None:
 
 
 def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, str]:
-    """Return both keys, which an insert must have. Raises: StorageError PropertiesNeedValue."""
+    """Both keys, which an insert must have."""
     if partition_key is None or row_key is None:
         raise StorageError(table_errors.PROPERTIES_NEED_VALUE)
     return partition_key, row_key
 
 
 def check_names(names: Collection[str]) -> None:
-    """Check the names and the number of one request's properties.
-
-    Raises: StorageError TooManyProperties, PropertyNameTooLong, PropertyNameInvalid.
-    """
+    """Check the names and the number of one request's properties."""
     if len(names) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     if property_names.are_surely_valid(names):
@@ -109,10 +105,6 @@ def check_names(names: Collection[str]) -> None:
 
 
 def check_values(properties: Properties) -> None:
-    """Check the values of one request's properties.
-
-    Raises: StorageError PropertyValueTooLarge, InvalidInput.
-    """
     for name, value in properties.items():
         if type(value) is str:
             if not value.isascii() and _SURROGATE.search(value):
@@ -126,12 +118,11 @@ def check_values(properties: Properties) -> None:
 
 
 def invalid(reason: str) -> StorageError:
-    """Return 400 InvalidInput with the reason."""
     return StorageError(errors.INVALID_INPUT, f"{errors.INVALID_INPUT.message} {reason}")
 
 
 def out_of_range(name: str, value: str) -> StorageError:
-    """Return 400 OutOfRangeInput with the service's wording for keys and times."""
+    """The service's wording for keys and times."""
     message = f"The '{name}' parameter of value '{value[:1024]}' is out of range."
     return StorageError(errors.OUT_OF_RANGE_INPUT, message)
 
@@ -139,13 +130,10 @@ def out_of_range(name: str, value: str) -> StorageError:
 def decide(
     stored: StoredEntity | None, wanted: EntityWrite, partition_key: str, row_key: str
 ) -> bytes | None:
-    """Return the fragment that the entity has after a write; None = the entity is deleted.
-
-    Arguments:
-        stored: the entity before, None when there is none.
+    """The fragment that the entity has after a write; None = the entity is deleted.
 
     Raises: StorageError EntityAlreadyExists, ResourceNotFound, UpdateConditionNotSatisfied,
-    EntityTooLarge, TooManyProperties.
+        EntityTooLarge, TooManyProperties.
     """
     change = wanted.change
     if change is EntityChange.INSERT:
@@ -171,17 +159,17 @@ def decide(
 
 
 def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
-    """Return the stored properties, each replaced by a given one of the same name, with the new
-    ones added; and their number."""
+    """The stored properties, each replaced by a given one of the same name, with the new ones
+    added; and their number."""
     members = members_of(fragment)
-    given = {name: edm.pair(name, value) for name, value in properties.items()}
+    pairs = {name: edm.pair(name, value) for name, value in properties.items()}
     parts: list[bytes] = []
     count = 0
     for name, raw in members.items():
         if name.endswith(_ANNOTATION):
             continue
         count += 1
-        pair = given.pop(name, None)
+        pair = pairs.pop(name, None)
         if pair is None:
             kind = members.get(name + _ANNOTATION)
             pair = b"%b:%b" % (msgspec.json.encode(name), bytes(raw))
@@ -189,12 +177,12 @@ def _merged(fragment: bytes, properties: Properties) -> tuple[bytes, int]:
                 label = msgspec.json.encode(name + _ANNOTATION)
                 pair = b"%b:%b,%b" % (label, bytes(kind), pair)
         parts.append(pair)
-    parts.extend(given.values())
-    return b",".join(parts), count + len(given)
+    parts.extend(pairs.values())
+    return b",".join(parts), count + len(pairs)
 
 
 def members_of(fragment: bytes) -> _Members:
-    """Return the members of a fragment in order, annotations included, each value as raw JSON."""
+    """The members of a fragment in order, annotations included, each value as raw JSON."""
     return _MEMBERS.decode(b"{%b}" % fragment)
 
 
@@ -205,8 +193,6 @@ def _check_size(
 
     Arguments:
         properties: the properties in the fragment; None = it is decoded if they are needed.
-
-    Raises: StorageError EntityTooLarge.
     """
     # A character has at least one byte in the fragment, and counts two here. Only entities near the
     # limit are measured.
@@ -219,23 +205,22 @@ def _check_size(
 
 
 def _member_bytes(name: str, value: Value) -> int:
-    """Return the size of one property in an entity: 8 bytes, its name and its value. A value of
-    varying length counts 4 bytes more. Source: "Understanding the Table service data model"."""
+    """The size of one property in an entity: 8 bytes, its name and its value. A value of varying
+    length counts 4 bytes more. Source: "Understanding the Table service data model"."""
     varies = isinstance(edm.untyped(value), (str, bytes))
     return 8 + 2 * _utf16_chars(name) + edm.size_bytes(value) + (4 if varies else 0)
 
 
 def properties_of(fragment: bytes) -> dict[str, Value]:
-    """Return the properties of a fragment."""
     members = members_of(fragment)
-    found: dict[str, Value] = {}
+    properties: dict[str, Value] = {}
     for name, raw in members.items():
         if name.endswith(_ANNOTATION):
             continue
         kind = members.get(name + _ANNOTATION)
         type_name = None if kind is None else msgspec.json.decode(kind, type=str)
-        found[name] = edm.value_of(msgspec.json.decode(raw), type_name)
-    return found
+        properties[name] = edm.value_of(msgspec.json.decode(raw), type_name)
+    return properties
 
 
 def _utf16_chars(text: str) -> int:

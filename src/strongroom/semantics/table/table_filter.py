@@ -9,9 +9,8 @@
     literal    = 'text' / 1 / 1L / 1.5 / 1e3 / boolean / datetime'...' / guid'...'
                / X'0A0B' / binary'0A0B'           a quote inside a text is doubled
 
-Lives here: the grammar of a filter, and the tree that it is parsed into. Must not live here: which
-entities match (table_predicate.py), where matches can lie (table_intervals.py). Source: "Querying
-tables and entities", "Query operators supported for the Table service". Other words are
+Which entities match: table_predicate.py; where matches can lie: table_intervals.py. Source:
+"Querying tables and entities", "Query operators supported for the Table service". Other words are
 case-sensitive. `True` and the like name a property if the other side of a comparison is a constant.
 Microsoft's limit of 15 comparisons is not enforced; a limit of 100 is.
 """
@@ -39,8 +38,6 @@ _INT64: Final = range(-(2**63), 2**63)
 
 
 class Operator(enum.Enum):
-    """The operator between a property and a literal."""
-
     EQ = "eq"
     NE = "ne"
     GT = "gt"
@@ -65,8 +62,6 @@ class Family(enum.Enum):
 
 
 class Literal(msgspec.Struct, frozen=True):
-    """A constant of a filter."""
-
     family: Family
     value: str | int | float | bool | bytes
 
@@ -92,8 +87,6 @@ class Constant(msgspec.Struct, frozen=True):
 
 
 class Not(msgspec.Struct, frozen=True):
-    """A negation: the part does not hold."""
-
     part: Expression
 
 
@@ -133,21 +126,21 @@ _SPACE: Final = re.compile(r"\s*")
 
 @lru_cache(maxsize=256)
 def parse(text: str) -> Expression:
-    """Return the expression of a filter, decoded from the URL.
+    """The expression of a filter, decoded from the URL.
 
     Raises: StorageError InvalidInput, with the position (from 1) of the error; NotImplemented for
-    functions and arithmetic, with their name.
+        functions and arithmetic, with their name.
     """
     if len(text) > _CHARS_MAX:
         raise _invalid(f"It is longer than {_CHARS_MAX} characters.")
     parser = _Parser(text)
-    found = parser.either(0)
+    expression = parser.either(0)
     parser.finish()
-    return found
+    return expression
 
 
 def names(expression: Expression) -> tuple[str, ...]:
-    """Return the properties that an expression names, in order, each once."""
+    """The properties that an expression names, in order, each once."""
     if isinstance(expression, Comparison | BooleanProperty):
         return (expression.name,)
     if isinstance(expression, Constant):
@@ -223,21 +216,21 @@ class _Parser:
         self._refuse("one side must be a property and the other a constant", at)
 
     def _alone(self, operand: str | Literal) -> Expression:
-        found = _boolean(operand) if isinstance(operand, str) else operand
-        if found is None:
+        constant = _boolean(operand) if isinstance(operand, str) else operand
+        if constant is None:
             return BooleanProperty(str(operand))
-        if not isinstance(found.value, bool):
+        if not isinstance(constant.value, bool):
             self._refuse("an operator was expected")
-        return Constant(found.value)
+        return Constant(constant.value)
 
     def _operand(self) -> str | Literal:
-        found, at = self._found, self._at
-        if found is None or found["mark"] is not None:
+        token, at = self._found, self._at
+        if token is None or token["mark"] is not None:
             self._refuse("a property or a constant was expected")
-        word = found["word"]
+        word = token["word"]
         self._advance()
         if word is None:
-            return self._literal(found, at)
+            return self._literal(token, at)
         if word.islower() and (boolean := _boolean(word)) is not None:
             return boolean
         if self._found is not None and self._found["mark"] == "(" and word not in _RESERVED:
@@ -255,16 +248,16 @@ class _Parser:
             self._advance()
         return operator
 
-    def _literal(self, found: re.Match[str], at: int) -> Literal:
+    def _literal(self, token: re.Match[str], at: int) -> Literal:
         literal: Literal | None
-        if found["text"] is not None:
-            return Literal(Family.STRING, found["text"].replace("''", "'"))
-        if found["number"] is not None:
-            literal = _number(found["number"])
+        if token["text"] is not None:
+            return Literal(Family.STRING, token["text"].replace("''", "'"))
+        if token["number"] is not None:
+            literal = _number(token["number"])
         else:
-            literal = _typed(found["prefix"], found["typed"])
+            literal = _typed(token["prefix"], token["typed"])
         if literal is None:
-            self._refuse(f"{_quoted(found[0])} is not a constant", at)
+            self._refuse(f"{_quoted(token[0])} is not a constant", at)
         return literal
 
     def _keyword(self, word: str) -> bool:
@@ -300,14 +293,14 @@ def _boolean(word: str) -> Literal | None:
 
 
 def _with_boolean(left: str, right: str) -> tuple[str | Literal, str | Literal]:
-    """Return the two sides of an operator, given as words. One may be a Boolean constant: the right
-    one, if it is `True` or the like, else the left one."""
+    """The two sides of an operator, given as words. One may be a Boolean constant: the right one,
+    if it is `True` or the like, else the left one."""
     constant = _boolean(right)
     return (left, constant) if constant is not None else (_boolean(left) or left, right)
 
 
-def _is_readable(found: re.Match[str]) -> bool:
-    word = found["word"]
+def _is_readable(token: re.Match[str]) -> bool:
+    word = token["word"]
     return word is None or property_names.is_name(word)
 
 
@@ -320,8 +313,7 @@ def _quoted(text: str) -> str:
 
 
 def _number(text: str) -> Literal | None:
-    """Return an Int32 or Int64 (with or without its L) or a Double; None when it is none of
-    them."""
+    """An Int32 or Int64 (with or without its L) or a Double; None when it is none of them."""
     digits, suffix = (text[:-1], text[-1]) if text[-1].isalpha() else (text, "")
     if suffix in ("", "L", "l") and digits.lstrip("+-").isdigit():
         value = edm.parse_integer(digits)
@@ -336,8 +328,7 @@ def _number(text: str) -> Literal | None:
 
 
 def _typed(prefix: str, text: str) -> Literal | None:
-    """Return the literal `datetime'...'` and the like; None when the value is invalid for the
-    type."""
+    """The literal `datetime'...'` and the like; None when the value is invalid for the type."""
     try:
         if prefix in ("X", "x", "binary"):
             return Literal(Family.BINARY, edm.parse_hex(text))

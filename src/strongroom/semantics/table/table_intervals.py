@@ -1,8 +1,8 @@
 """The intervals of keys in which the matches of a $filter can lie.
 
-Lives here: from an expression to sorted, disjoint intervals over (PartitionKey, RowKey), and how
-they are cut. Must not live here: whether an entity matches (table_predicate.py). Source: "Query
-timeout and pagination", "Design for querying": point, range and partition queries by keys.
+From an expression to sorted, disjoint intervals over (PartitionKey, RowKey), and how they are cut.
+Whether an entity matches: table_predicate.py. Source: "Query timeout and pagination", "Design for
+querying": point, range and partition queries by keys.
 
 Comparisons of other properties are taken as true, so the intervals are a necessary condition: no
 match lies outside, and other entities may lie inside. Keys are compared by their UTF-8 bytes. No
@@ -46,7 +46,7 @@ class Interval(NamedTuple):
     until: Position | None
 
     def is_point(self) -> bool:
-        """Return whether it can hold only one entity, the one at `first`."""
+        """Whether it can hold only one entity, the one at `first`."""
         return self.until == (self.first[0], self.first[1] + _AFTER_KEY)
 
 
@@ -75,7 +75,7 @@ ALL: Final = (Interval(START, None),)
 
 @lru_cache(maxsize=256)
 def intervals(expression: Expression | None) -> tuple[Interval, ...]:
-    """Return sorted, disjoint intervals that hold every matching entity; None = all entities."""
+    """Sorted, disjoint intervals that hold every matching entity; None = all entities."""
     if expression is None:
         return ALL
     return _merged(_interval(box) for box in _boxes(expression, negated=False))
@@ -84,7 +84,7 @@ def intervals(expression: Expression | None) -> tuple[Interval, ...]:
 def cut(
     found: Iterable[Interval], first: Position = START, until: Position | None = None
 ) -> tuple[Interval, ...]:
-    """Return the parts of sorted intervals that lie within first <= position < until."""
+    """The parts of sorted intervals that lie within first <= position < until."""
     kept = []
     for interval in found:
         begin = max(interval.first, first)
@@ -95,21 +95,21 @@ def cut(
 
 
 def from_key(partition_key: str, row_key: str | None) -> Position:
-    """Return the first position that is not before a key. Without a RowKey, the position is the
+    """The first position that is not before a key. Without a RowKey, the position is the
     partition's beginning."""
     return _lower(partition_key, True), b"" if row_key is None else _lower(row_key, True)
 
 
 def through_key(partition_key: str, row_key: str | None) -> Position:
-    """Return the end of the positions that are not after a key. Without a RowKey, it is the end of
-    the partition."""
+    """The end of the positions that are not after a key. Without a RowKey, it is the end of the
+    partition."""
     if row_key is None:
         return _upper(partition_key, True), b""
     return _lower(partition_key, True), _upper(row_key, True)
 
 
 def by_partition(found: Iterable[Interval]) -> tuple[tuple[Interval, ...], ...]:
-    """Return sorted intervals in groups: intervals that share a partition are in one group."""
+    """Sorted intervals in groups: intervals that share a partition are in one group."""
     groups: list[tuple[Interval, ...]] = []
     for interval in found:
         until = groups[-1][-1].until if groups else START
@@ -121,7 +121,7 @@ def by_partition(found: Iterable[Interval]) -> tuple[tuple[Interval, ...], ...]:
 
 
 def _boxes(expression: Expression, negated: bool) -> list[_Box]:
-    """Return boxes that hold all keys for which the expression (or its negation) can hold."""
+    """Boxes that hold all keys for which the expression (or its negation) can hold."""
     if isinstance(expression, Not):
         return _boxes(expression.part, not negated)
     if isinstance(expression, Constant):
@@ -134,13 +134,13 @@ def _boxes(expression: Expression, negated: bool) -> list[_Box]:
     parts = [_boxes(part, negated) for part in expression.parts]
     if isinstance(expression, Conjunction) is negated:
         return _bounded([box for part in parts for box in part])
-    found = [_EVERYWHERE]
+    boxes = [_EVERYWHERE]
     for part in parts:
-        if len(found) * len(part) > _CROSSED_MAX:
+        if len(boxes) * len(part) > _CROSSED_MAX:
             part = _hull(part)
-        crossed = (_common(one, other) for one in found for other in part)
-        found = _bounded([box for box in crossed if box is not None])
-    return found
+        crossed = (_common(one, other) for one in boxes for other in part)
+        boxes = _bounded([box for box in crossed if box is not None])
+    return boxes
 
 
 def _bounded(boxes: list[_Box]) -> list[_Box]:
@@ -186,19 +186,19 @@ def _compared(comparison: Comparison, negated: bool) -> list[_Box]:
 
 def _ranges(operator: Operator, key: str) -> list[_Range]:
     if operator is Operator.EQ:
-        found = [_Range(_lower(key, True), _upper(key, True))]
+        ranges = [_Range(_lower(key, True), _upper(key, True))]
     elif operator is Operator.NE:
-        found = [_Range(b"", _upper(key, False)), _Range(_lower(key, False), None)]
+        ranges = [_Range(b"", _upper(key, False)), _Range(_lower(key, False), None)]
     elif operator in (Operator.LT, Operator.LE):
-        found = [_Range(b"", _upper(key, operator is Operator.LE))]
+        ranges = [_Range(b"", _upper(key, operator is Operator.LE))]
     else:
-        found = [_Range(_lower(key, operator is Operator.GE), None)]
-    return [one for one in found if one.until is None or one.first < one.until]
+        ranges = [_Range(_lower(key, operator is Operator.GE), None)]
+    return [one for one in ranges if one.until is None or one.first < one.until]
 
 
 def _lower(key: str, inclusive: bool) -> bytes:
-    """Return where the keys begin that are greater than a text, or equal to it. No key contains a
-    NUL or is too long, so the rest of such a text does not count."""
+    """Where the keys begin that are greater than a text, or equal to it. No key contains a NUL or
+    is too long, so the rest of such a text does not count."""
     beginning, nul, _ = key.partition("\0")
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
@@ -207,7 +207,7 @@ def _lower(key: str, inclusive: bool) -> bytes:
 
 
 def _upper(key: str, inclusive: bool) -> bytes:
-    """Return where the keys end that are less than a text, or equal to it."""
+    """Where the keys end that are less than a text, or equal to it."""
     beginning, nul, _ = key.partition("\0")
     name = beginning.encode("utf-8", "surrogatepass")
     if len(name) > _KEY_BYTES_MAX:
@@ -230,8 +230,8 @@ def _meet(one: _Range, other: _Range) -> _Range | None:
 
 
 def _interval(box: _Box) -> Interval:
-    """Return the smallest interval around a box. In its first partition it begins at the first row;
-    in a box of a single partition it also ends at the last row."""
+    """The smallest interval around a box. In its first partition it begins at the first row; in a
+    box of a single partition it also ends at the last row."""
     partitions, rows = box
     first = (partitions.first, rows.first)
     if partitions.is_point() and rows.until is not None:

@@ -1,8 +1,7 @@
 """The predicate of a $filter: an expression, compiled once, evaluated for many entities.
 
-Lives here: how the values of each type compare. Must not live here: the grammar (table_filter.py),
-which entities are read (table_intervals.py). Source: "Querying tables and entities", "Differences
-between Table service and OData".
+The grammar: table_filter.py; which entities are read: table_intervals.py. Source: "Querying tables
+and entities", "Differences between Table service and OData".
 
 A comparison holds only between values that can be compared (`Family`). A property that an entity
 lacks, or has with another type, satisfies no comparison, not even `ne`; its negation by `not` then
@@ -77,7 +76,7 @@ class Candidates:
 
     @classmethod
     def of(cls, entities: Sequence[tuple[bytes, bytes, int, bytes]]) -> Candidates:
-        """Make candidates from single entities: (partition key, row key, Timestamp, fragment)."""
+        """Single entities are (partition key, row key, Timestamp, fragment)."""
         if not entities:
             return cls((), (), (), ())
         partition_keys, row_keys, timestamps, fragments = zip(*entities, strict=True)
@@ -94,19 +93,18 @@ class Candidates:
         return Candidates(*names, self.timestamps[here], self.fragments[here])
 
     def entities(self, chosen: Sequence[bool] | None, count: int) -> list[Entity]:
-        """Return the first `count` entities, of those that are chosen (None = all)."""
+        """The first `count` entities, of those that are chosen (None = all)."""
 
         def of(column: Sequence[T]) -> Iterator[T]:
-            found = column if chosen is None else itertools.compress(column, chosen)
-            return itertools.islice(found, count)
+            cells = column if chosen is None else itertools.compress(column, chosen)
+            return itertools.islice(cells, count)
 
         partitions = map(_decoded, of(self.partition_keys))
         rows = map(_decoded, of(self.row_keys))
         return list(map(Entity, partitions, rows, of(self.timestamps), of(self.fragments)))
 
     def columns(self, names: tuple[str, ...]) -> list[_Column]:
-        """Return the values of these properties for each entity; all entities are decoded in one
-        call."""
+        """The values of these properties for each entity; all entities are decoded in one call."""
         if not names:
             return []
         document = b"[{" + b"},{".join(self.fragments) + b"}]" if self.fragments else b"[]"
@@ -157,16 +155,12 @@ _DOUBLE: Final = EdmType.DOUBLE.value
 
 @lru_cache(maxsize=256)
 def predicate(expression: Expression) -> Predicate:
-    """Return the predicate of an expression; repeated ones are cached."""
+    """Repeated ones are cached."""
     return Predicate(expression)
 
 
 class Predicate:
-    """A compiled `$filter` expression, which selects entities.
-
-    Arguments:
-        expression: a result of `table_filter.parse`.
-    """
+    """A compiled `$filter` expression, which selects entities."""
 
     def __init__(self, expression: Expression) -> None:
         names = table_filter.names(expression)
@@ -174,15 +168,14 @@ class Predicate:
         self._test = _compiled(expression, {name: at for at, name in enumerate(self._names)})
 
     def select(self, candidates: Candidates) -> list[bool]:
-        """Return for each entity, in order, whether it matches."""
-        found = self._test(_Page(candidates, candidates.columns(self._names)))
-        return [found] * len(candidates.fragments) if isinstance(found, bool) else found
+        """For each entity, in order, whether it matches."""
+        matches = self._test(_Page(candidates, candidates.columns(self._names)))
+        return [matches] * len(candidates.fragments) if isinstance(matches, bool) else matches
 
 
 @lru_cache(maxsize=256)
 def _decoder(names: tuple[str, ...]) -> msgspec.json.Decoder[list[Any]]:
-    """Return a decoder of these properties and their types; name number i becomes `v<i>` and
-    `t<i>`."""
+    """A decoder of these properties and their types; name number i becomes `v<i>` and `t<i>`."""
     fields: list[tuple[str, Any, Any]] = []
     for at, name in enumerate(names):
         fields.append((f"v{at}", Any, msgspec.field(name=name, default=None)))
@@ -209,29 +202,29 @@ def _compiled(expression: Expression, places: dict[str, int]) -> Test:
 
 def _opposite(part: Test) -> Test:
     def test(page: _Page) -> Found:
-        found = part(page)
-        return not found if isinstance(found, bool) else list(map(operator.not_, found))
+        matches = part(page)
+        return not matches if isinstance(matches, bool) else list(map(operator.not_, matches))
 
     return test
 
 
 def _joined(expression: Conjunction | Disjunction, parts: list[Test]) -> Test:
-    """Return the test for `and` or `or`. `and` ends with the first part that is false of all
-    entities, `or` with the first that is true of all."""
+    """The test for `and` or `or`. `and` ends with the first part that is false of all entities,
+    `or` with the first that is true of all."""
     decides = isinstance(expression, Disjunction)
     join = operator.or_ if decides else operator.and_
 
     def test(page: _Page) -> Found:
-        found: Found = not decides
+        matches: Found = not decides
         for part in parts:
             other = part(page)
             if other is decides:
                 return decides
-            if isinstance(found, bool):
-                found = other
+            if isinstance(matches, bool):
+                matches = other
             elif not isinstance(other, bool):
-                found = list(map(join, found, other))
-        return found
+                matches = list(map(join, matches, other))
+        return matches
 
     return test
 
@@ -248,8 +241,8 @@ _COLUMNS: Final[dict[str, Callable[[Candidates], Sequence[Any]]]] = {
 
 
 def _system_test(comparison: Comparison) -> Test:
-    """Return the test of a system property. A key is compared as bytes, Timestamp as ticks; a
-    literal of another type never matches."""
+    """The test of a system property. A key is compared as bytes, Timestamp as ticks; a literal of
+    another type never matches."""
     compare, literal = _OPERATIONS[comparison.operator], comparison.literal
     family = Family.DATETIME if comparison.name == TIMESTAMP else Family.STRING
     if literal.family is not family:
@@ -300,15 +293,15 @@ _Compare = Callable[[Any, Any], bool]
 
 
 def _number_test(compare: _Compare, value: Any, at: int) -> Test:
-    def holds(found: Any, annotated: str | None) -> bool:
-        kind = type(found)
+    def holds(stored: Any, annotated: str | None) -> bool:
+        kind = type(stored)
         if kind is int or kind is float:
-            return compare(found, value)
+            return compare(stored, value)
         if kind is not str:
             return False
         if annotated == _INT64:
-            return compare(int(found), value)
-        return annotated == _DOUBLE and compare(float(found), value)
+            return compare(int(stored), value)
+        return annotated == _DOUBLE and compare(float(stored), value)
 
     def test(page: _Page) -> Found:
         column = page.columns[at]
@@ -320,9 +313,9 @@ def _number_test(compare: _Compare, value: Any, at: int) -> Test:
 
 
 def _binary_test(compare: _Compare, value: Any, at: int) -> Test:
-    def holds(found: Any, annotated: str | None) -> bool:
-        if type(found) is not str or annotated != EdmType.BINARY.value:
+    def holds(stored: Any, annotated: str | None) -> bool:
+        if type(stored) is not str or annotated != EdmType.BINARY.value:
             return False
-        return compare(base64.b64decode(found), value)
+        return compare(base64.b64decode(stored), value)
 
     return lambda page: list(map(holds, page.columns[at].values, page.columns[at].type_names))
