@@ -1,7 +1,7 @@
 """SMB requests that are not in the recording: locks, leases, change notification, every query
 class.
 
-Lives here: one well-formed message for each way into a handler, built from the server's codecs.
+Lives here: one well-formed message for each way into a handler, built by a client's codecs.
 Must not live here: their changes (smb_frames.py). All ids are zero; the fuzzer fills them.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId, Header, write_header
-from strongroom.wire.smb.information.file_information import RenameChange, write_rename
+from strongroom.wire.smb.information.file_information import RenameChange
 from strongroom.wire.smb.requests import (
     change_notify,
     create,
@@ -24,6 +24,7 @@ from strongroom.wire.smb.requests import (
     transfers,
 )
 from strongroom.wire.smb.requests.create_contexts import LeaseContext, lease_data, write_chain
+from tests.servers.smb import client_codecs
 
 _NOBODY = FileId(0, 0)
 _ALL_ACCESS, _READ_WRITE = 0x1F01FF, 0x3
@@ -60,7 +61,7 @@ def _creates() -> Iterator[tuple[Command, bytes]]:
                 options=options,
                 name=name,
             )
-            yield Command.CREATE, create.write_create(request, b"")
+            yield Command.CREATE, client_codecs.write_create(request, b"")
     for at, state in enumerate(_LEASES):
         for key in _LEASE_KEYS:
             request = create.CreateRequest(
@@ -69,7 +70,7 @@ def _creates() -> Iterator[tuple[Command, bytes]]:
             leased = LeaseContext(key, state, epoch=at, is_v2=bool(at % 2))
             chain = [(b"RqLs", lease_data(leased)), (b"MxAc", b""), (b"QFid", b"")]
             chain += [(b"DH2Q", bytes(16) + key), (b"AlSi", bytes(8))] if at > 2 else []
-            yield Command.CREATE, create.write_create(request, write_chain(chain))
+            yield Command.CREATE, client_codecs.write_create(request, write_chain(chain))
     for context in (
         (b"DHnQ", bytes(16)),
         (b"DHnC", bytes(16)),
@@ -79,28 +80,28 @@ def _creates() -> Iterator[tuple[Command, bytes]]:
         request = create.CreateRequest(
             oplock_level=9, access=_ALL_ACCESS, share=7, disposition=3, name="durable"
         )
-        yield Command.CREATE, create.write_create(request, write_chain([context]))
+        yield Command.CREATE, client_codecs.write_create(request, write_chain([context]))
 
 
 def _transfers() -> Iterator[tuple[Command, bytes]]:
     for offset, size in ((0, 10), (5, 3000), (1 << 40, 1)):
         wanted = transfers.WriteRequest(_NOBODY, offset, memoryview(bytes(size)), False, False)
-        yield Command.WRITE, transfers.write_write(wanted)
+        yield Command.WRITE, client_codecs.write_write(wanted)
         yield (
             Command.READ,
-            transfers.write_read(transfers.ReadRequest(_NOBODY, offset, size, 0, False)),
+            client_codecs.write_read(transfers.ReadRequest(_NOBODY, offset, size, 0, False)),
         )
-    yield Command.FLUSH, transfers.write_flush(_NOBODY)
-    yield Command.CLOSE, transfers.write_close(transfers.CloseRequest(_NOBODY, True))
+    yield Command.FLUSH, client_codecs.write_flush(_NOBODY)
+    yield Command.CLOSE, client_codecs.write_close(transfers.CloseRequest(_NOBODY, True))
 
 
 def _locks() -> Iterator[tuple[Command, bytes]]:
     for flags in (lock.SHARED, lock.EXCLUSIVE, lock.EXCLUSIVE | lock.FAIL_IMMEDIATELY, lock.UNLOCK):
         for span in _RANGES:
             element = lock.LockElement(*span, flags)
-            yield Command.LOCK, lock.write_lock(lock.LockRequest(_NOBODY, (element,)))
+            yield Command.LOCK, client_codecs.write_lock(lock.LockRequest(_NOBODY, (element,)))
     several = tuple(lock.LockElement(*span, 0x11) for span in _RANGES)
-    yield Command.LOCK, lock.write_lock(lock.LockRequest(_NOBODY, several, 1, 1))
+    yield Command.LOCK, client_codecs.write_lock(lock.LockRequest(_NOBODY, several, 1, 1))
     for state in _LEASES:
         for key in _LEASE_KEYS:
             answer = oplock_break.LeaseBreakAck(key, state)
@@ -122,17 +123,17 @@ def _controls() -> Iterator[tuple[Command, bytes]]:
     }
     for code in ioctl.Fsctl:
         request = ioctl.IoctlRequest(code, _NOBODY, memoryview(data.get(code, b"")), 4096)
-        yield Command.IOCTL, ioctl.write_ioctl(request)
+        yield Command.IOCTL, client_codecs.write_ioctl(request)
 
 
 def _queries() -> Iterator[tuple[Command, bytes]]:
     for info_type, classes in ((1, range(4, 65)), (2, range(1, 12)), (3, (0,)), (4, (0,))):
         for kind in classes:
             asked = query_info.QueryInfoRequest(info_type, kind, _NOBODY, 4096, 7)
-            yield Command.QUERY_INFO, query_info.write_query_info(asked)
+            yield Command.QUERY_INFO, client_codecs.write_query_info(asked)
     changes = {
         4: bytes(32) + struct.pack("<II", 0x20, 0),
-        10: write_rename(RenameChange("other", True)),
+        10: client_codecs.write_rename(RenameChange("other", True)),
         13: b"\1",
         14: bytes(8),
         19: struct.pack("<q", 4096),
@@ -140,16 +141,16 @@ def _queries() -> Iterator[tuple[Command, bytes]]:
     }
     for kind, data in changes.items():
         wanted = query_info.SetInfoRequest(1, kind, _NOBODY, memoryview(data), 0)
-        yield Command.SET_INFO, query_info.write_set_info(wanted)
+        yield Command.SET_INFO, client_codecs.write_set_info(wanted)
     for kind in (1, 2, 3, 12, 37, 38, 60, 63):
         for pattern, flags in (("*", 1), ("f?l*", 0), ("file", 2)):
             listed = query_directory.QueryDirectoryRequest(kind, flags, _NOBODY, pattern, 4096)
-            yield Command.QUERY_DIRECTORY, query_directory.write_query_directory(listed)
+            yield Command.QUERY_DIRECTORY, client_codecs.write_query_directory(listed)
 
 
 def _rest() -> Iterator[tuple[Command, bytes]]:
     for tree in (False, True):
         watch = change_notify.ChangeNotifyRequest(_NOBODY, 4096, 0xFFF, tree)
-        yield Command.CHANGE_NOTIFY, change_notify.write_change_notify(watch)
+        yield Command.CHANGE_NOTIFY, client_codecs.write_change_notify(watch)
     yield Command.CANCEL, b"\4\0\0\0"
     yield Command.ECHO, b"\4\0\0\0"

@@ -28,12 +28,13 @@ from strongroom.services.file.held.opens import Opens
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from strongroom.wire.smb.header import ALL_ONES, FileId, Header, read_header, write_header
-from strongroom.wire.smb.requests.create import CreateRequest, write_create
+from strongroom.wire.smb.requests.create import CreateRequest
 from strongroom.wire.smb.requests.oplock_break import LeaseBreakAck, write_lease_acknowledgment
 from strongroom.wire.smb.structures import Piece
 from strongroom.wire.smb.transform import TRANSFORM_BYTES, TransformHeader, write_transform
 from tests.effort import scaled
 from tests.fuzz.smb_frames import RECORDED, Changes, addressed, is_whole
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, Closed, OneAccount, Reply
 from tests.servers.smb.messages import (
     PLAIN,
@@ -137,7 +138,8 @@ class _Session:
                 name=name,
                 options=options,
             )
-            session._look(await client.call(Command.CREATE, write_create(request, b"")))
+            body = client_codecs.write_create(request)
+            session._look(await client.call(Command.CREATE, body))
         assert len(session.opens) == 3
         return session
 

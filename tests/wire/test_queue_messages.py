@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from strongroom import limits
 from strongroom.values import TICKS_PER_S
 from strongroom.wire.core.xml import PageRequest, escape
-from strongroom.wire.queue.list_queues import QueueItem, write_queues
+from strongroom.wire.queue.list_queues import write_queues
 from strongroom.wire.queue.queue_messages import (
     MessageItem,
     read_message,
@@ -142,7 +142,7 @@ def test_elements_come_in_the_order_of_the_reference() -> None:
 
 def test_a_list_of_queues() -> None:
     """Q-LST-01, Q-LST-02."""
-    rows = [QueueItem("a"), QueueItem("b", (("k", "<v>"),))]
+    rows = [("a", None), ("b", (("k", "<v>"),))]
     root = ET.fromstring(
         b"".join(write_queues(PageRequest("http://h/a/", "", None, 2), rows, "next"))
     )

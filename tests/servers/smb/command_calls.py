@@ -27,7 +27,6 @@ from strongroom.wire.smb.header import FILE_ID, HEADER_BYTES, FileId, Header, wr
 from strongroom.wire.smb.information import file_information as info
 from strongroom.wire.smb.refusals import SmbRefusal
 from strongroom.wire.smb.requests import (
-    create,
     ioctl,
     lock,
     oplock_break,
@@ -37,6 +36,7 @@ from strongroom.wire.smb.requests import (
 )
 from strongroom.wire.smb.requests.create import CreateAnswer, CreateRequest
 from strongroom.wire.smb.structures import MalformedMessage
+from tests.servers.smb import client_codecs
 from tests.services import container_calls as given
 from tests.services import file_calls
 
@@ -127,8 +127,8 @@ class SmbCalls(Protocol):
             name=name,
             **more,
         )
-        answer = await self.send(Command.CREATE, create.write_create(request, chain))
-        return create.read_create_answer(message_of(answer))
+        answer = await self.send(Command.CREATE, client_codecs.write_create(request, chain))
+        return client_codecs.read_create_answer(message_of(answer))
 
     async def create(self, name: str, data: bytes = b"", **more: Any) -> FileId:
         made = await self.open(name, Disposition.CREATE, **more)
@@ -140,26 +140,26 @@ class SmbCalls(Protocol):
         return await self.create(name, options=1)
 
     async def close(self, file_id: FileId, *, wants_attributes: bool = False) -> Any:
-        body = transfers.write_close(transfers.CloseRequest(file_id, wants_attributes))
-        return transfers.read_close_answer(message_of(await self.send(Command.CLOSE, body)))
+        body = client_codecs.write_close(transfers.CloseRequest(file_id, wants_attributes))
+        return client_codecs.read_close_answer(message_of(await self.send(Command.CLOSE, body)))
 
     async def write(self, file_id: FileId, offset: int, data: bytes) -> int:
         request = transfers.WriteRequest(file_id, offset, memoryview(data), False, False)
-        answer = await self.send(Command.WRITE, transfers.write_write(request))
-        return transfers.read_write_answer(message_of(answer))
+        answer = await self.send(Command.WRITE, client_codecs.write_write(request))
+        return client_codecs.read_write_answer(message_of(answer))
 
     async def read(self, file_id: FileId, offset: int, length: int, minimum: int = 0) -> bytes:
         request = transfers.ReadRequest(file_id, offset, length, minimum, False)
-        answer = await self.send(Command.READ, transfers.write_read(request))
-        return bytes(transfers.read_read_answer(message_of(answer)))
+        answer = await self.send(Command.READ, client_codecs.write_read(request))
+        return bytes(client_codecs.read_read_answer(message_of(answer)))
 
     async def names(self, file_id: FileId, pattern: str = "*", **more: Any) -> list[str]:
         """Return the names of one answer, in the information class that has only names."""
         request = query_directory.QueryDirectoryRequest(
             12, more.get("flags", 0), file_id, pattern, more.get("room", 65536)
         )
-        body = query_directory.write_query_directory(request)
-        data = query_directory.read_buffer_answer(
+        body = client_codecs.write_query_directory(request)
+        data = client_codecs.read_buffer_answer(
             message_of(await self.send(Command.QUERY_DIRECTORY, body))
         )
         found, at = [], 0
@@ -175,17 +175,19 @@ class SmbCalls(Protocol):
         self, file_id: FileId, info_type: int, kind: int, room: int = 65536, additional: int = 0
     ) -> tuple[int, bytes]:
         request = query_info.QueryInfoRequest(info_type, kind, file_id, room, additional)
-        answer = await self.send(Command.QUERY_INFO, query_info.write_query_info(request))
-        return answer.status, bytes(query_directory.read_buffer_answer(message_of(answer)))
+        answer = await self.send(Command.QUERY_INFO, client_codecs.write_query_info(request))
+        return answer.status, bytes(client_codecs.read_buffer_answer(message_of(answer)))
 
     async def change(
         self, file_id: FileId, kind: int, data: bytes, info_type: int = 1, additional: int = 0
     ) -> None:
         request = query_info.SetInfoRequest(info_type, kind, file_id, memoryview(data), additional)
-        await self.send(Command.SET_INFO, query_info.write_set_info(request))
+        await self.send(Command.SET_INFO, client_codecs.write_set_info(request))
 
     async def rename(self, file_id: FileId, path: str, *, replaces: bool = False) -> None:
-        await self.change(file_id, 10, info.write_rename(info.RenameChange(path, replaces)))
+        await self.change(
+            file_id, 10, client_codecs.write_rename(info.RenameChange(path, replaces))
+        )
 
     async def dispose(self, file_id: FileId, *, deletes: bool = True) -> None:
         await self.change(file_id, 13, bytes((deletes,)))
@@ -194,12 +196,12 @@ class SmbCalls(Protocol):
         self, code: int, file_id: FileId, data: bytes = b"", room: int = 4096
     ) -> bytes:
         request = ioctl.IoctlRequest(code, file_id, memoryview(data), room)
-        answer = await self.send(Command.IOCTL, ioctl.write_ioctl(request))
-        return bytes(ioctl.read_ioctl_answer(message_of(answer)))
+        answer = await self.send(Command.IOCTL, client_codecs.write_ioctl(request))
+        return bytes(client_codecs.read_ioctl_answer(message_of(answer)))
 
     async def lock(self, file_id: FileId, *elements: tuple[int, int, int]) -> None:
         ranges = tuple(lock.LockElement(*one) for one in elements)
-        await self.send(Command.LOCK, lock.write_lock(lock.LockRequest(file_id, ranges)))
+        await self.send(Command.LOCK, client_codecs.write_lock(lock.LockRequest(file_id, ranges)))
 
     async def acknowledge(self, file_id: FileId, level: int) -> None:
         body = oplock_break.write_oplock_break(oplock_break.OplockBreak(file_id, level))

@@ -20,10 +20,10 @@ from strongroom.wire.smb.header import ALL_ONES, HEADER_BYTES
 from strongroom.wire.smb.requests.oplock_break import (
     LeaseBreakAck,
     LeaseBreakNotice,
-    read_lease_notice,
     write_lease_acknowledgment,
 )
 from strongroom.wire.smb.statuses import STATUS_PENDING
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import PATIENCE_S, Client, Closed, Reply
 from tests.servers.smb.command_calls import SmbCalls
 
@@ -151,7 +151,7 @@ class SmbMount(SmbCalls):
             await self.acknowledge_lease(notice)
 
     def _noticed(self, reply: Reply) -> LeaseBreakNotice:
-        notice = read_lease_notice(memoryview(bytes(HEADER_BYTES) + reply.body))
+        notice = client_codecs.read_lease_notice(memoryview(bytes(HEADER_BYTES) + reply.body))
         self.notices.append(notice)
         self.has_notice.set()
         return notice

@@ -9,8 +9,8 @@ from strongroom.servers.smb.state.declarations import SmbAnswer
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
-from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest, write_change_notify
-from strongroom.wire.smb.requests.query_directory import read_buffer_answer
+from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
@@ -22,7 +22,9 @@ FILE_NAMES = 0x1
 async def asked(ann: SmbCaller, file_id: FileId, room: int = 4096) -> asyncio.Task[SmbAnswer]:
     """A request, once it was answered PENDING."""
     ann.waits.clear()
-    body = write_change_notify(ChangeNotifyRequest(file_id, room, FILE_NAMES, watches_tree=True))
+    body = client_codecs.write_change_notify(
+        ChangeNotifyRequest(file_id, room, FILE_NAMES, watches_tree=True)
+    )
     task = asyncio.ensure_future(ann.send(Command.CHANGE_NOTIFY, body))
     async with asyncio.timeout(60):
         await ann.waits.wait()
@@ -30,7 +32,7 @@ async def asked(ann: SmbCaller, file_id: FileId, room: int = 4096) -> asyncio.Ta
 
 
 def entries(answer: SmbAnswer) -> list[tuple[int, str]]:
-    data, found = bytes(read_buffer_answer(smb.message_of(answer))), []
+    data, found = bytes(client_codecs.read_buffer_answer(smb.message_of(answer))), []
     while data:
         after, action, length = struct.unpack_from("<III", data)
         found.append((action, data[12 : 12 + length].decode("utf-16-le")))

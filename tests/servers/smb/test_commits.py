@@ -29,8 +29,9 @@ from strongroom.wire.smb.header import PLACEHOLDER, RELATED_OPERATIONS, FileId
 from strongroom.wire.smb.information import file_information as info
 from strongroom.wire.smb.information.file_information import FileClass
 from strongroom.wire.smb.requests import query_info, transfers
-from strongroom.wire.smb.requests.create import CreateRequest, write_create
+from strongroom.wire.smb.requests.create import CreateRequest
 from tests.engines.embedded_stores import store_on
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, OneAccount
 from tests.servers.smb.command_calls import FULL, SmbCalls
 from tests.services import container_calls as given
@@ -131,22 +132,22 @@ def long_groups(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def create_body(name: str) -> bytes:
     request = CreateRequest(access=FULL, share=7, disposition=Disposition.CREATE, name=name)
-    return write_create(request)
+    return client_codecs.write_create(request)
 
 
 def write_body(file_id: FileId, offset: int = 0, data: bytes = SMALL) -> bytes:
     request = transfers.WriteRequest(file_id, offset, memoryview(data), False, False)
-    return transfers.write_write(request)
+    return client_codecs.write_write(request)
 
 
 def attributes_body(file_id: FileId) -> bytes:
-    data = info.write_basic_change(info.BasicInformation(0, 0, WRITTEN, 0, 0x20))
+    data = client_codecs.write_basic_change(info.BasicInformation(0, 0, WRITTEN, 0, 0x20))
     request = query_info.SetInfoRequest(1, FileClass.BASIC, file_id, memoryview(data))
-    return query_info.write_set_info(request)
+    return client_codecs.write_set_info(request)
 
 
 def close_body(file_id: FileId) -> bytes:
-    return transfers.write_close(transfers.CloseRequest(file_id, False))
+    return client_codecs.write_close(transfers.CloseRequest(file_id, False))
 
 
 async def opened(ann: Caller, count: int) -> list[FileId]:
@@ -167,7 +168,7 @@ def test_each_change_is_one_commit_and_a_close_is_none(tmp_path: Path) -> None:
         assert await commits(ann.send(Command.SET_INFO, attributes_body(file_id))) == 1
         assert await commits(ann.change(file_id, FileClass.END_OF_FILE, bytes(8))) == 1
         assert await commits(ann.change(file_id, FileClass.ALLOCATION, bytes(8))) == 0
-        assert await commits(ann.send(Command.FLUSH, transfers.write_flush(file_id))) == 0
+        assert await commits(ann.send(Command.FLUSH, client_codecs.write_flush(file_id))) == 0
         assert await commits(ann.close(file_id, wants_attributes=True)) == 0
         assert await commits(ann.open("a")) == 0
         assert await commits(ann.open("a", Disposition.OVERWRITE_IF)) == 1

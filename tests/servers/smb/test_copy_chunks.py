@@ -13,6 +13,7 @@ from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests import ioctl
 from strongroom.wire.smb.requests.ioctl import CopyChunk, CopyChunks
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
@@ -35,10 +36,10 @@ async def copied(
     ann: SmbCaller, target: FileId, key: bytes, *chunks: CopyChunk, code: int = COPY
 ) -> tuple[int, tuple[int, ...]]:
     """The status of a copy, and the three numbers of its answer."""
-    data = ioctl.write_copy_chunks(CopyChunks(key, chunks))
+    data = client_codecs.write_copy_chunks(CopyChunks(key, chunks))
     request = ioctl.IoctlRequest(code, target, memoryview(data), 12)
-    answer = await ann.send(Command.IOCTL, ioctl.write_ioctl(request))
-    output = ioctl.read_ioctl_answer(smb.message_of(answer))
+    answer = await ann.send(Command.IOCTL, client_codecs.write_ioctl(request))
+    output = client_codecs.read_ioctl_answer(smb.message_of(answer))
     return answer.status, struct.unpack("<III", output)
 
 

@@ -32,11 +32,12 @@ from strongroom.services.file.shares.shares import CreateShare
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FILE_ID, FileId
 from strongroom.wire.smb.requests import query_info
-from strongroom.wire.smb.requests.create import CreateRequest, write_create
+from strongroom.wire.smb.requests.create import CreateRequest
 from strongroom.wire.smb.requests.create_contexts import write_chain
 from strongroom.wire.smb.statuses import STATUS_DISK_FULL
 from tests.fuzz.smb_frames import Changes
 from tests.fuzz.test_smb_frames import fuzz_connection
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, OneAccount
 from tests.services import container_calls, file_calls
 
@@ -95,7 +96,7 @@ async def opened(server: SmbListener, **durable: bytes) -> tuple[Client, FileId]
         name="file",
     )
     chain = write_chain([(name.encode(), data) for name, data in durable.items()])
-    reply = await client.call(Command.CREATE, write_create(request, chain))
+    reply = await client.call(Command.CREATE, client_codecs.write_create(request, chain))
     assert not reply.status
     return client, FILE_ID.read(reply.body, 64)
 
@@ -159,7 +160,7 @@ def test_no_request_leaves_a_cycle(tmp_path: Path, *, on_disk: bool) -> None:
         # The share's quota refuses the commit.
         size = memoryview(FILE_BYTES_MAX.to_bytes(8, "little"))
         growth = query_info.SetInfoRequest(1, 20, file_id, size, 0)
-        reply = await client.call(Command.SET_INFO, query_info.write_set_info(growth))
+        reply = await client.call(Command.SET_INFO, client_codecs.write_set_info(growth))
         assert reply.status == STATUS_DISK_FULL
         await end(client)
         changes, sent = Changes(3), 0

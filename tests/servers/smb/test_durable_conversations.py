@@ -21,14 +21,10 @@ from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import HEADER_BYTES, REPLAY_OPERATION, FileId
 from strongroom.wire.smb.requests import create_contexts as contexts
 from strongroom.wire.smb.requests import ioctl, lock, query_info, transfers
-from strongroom.wire.smb.requests.create import (
-    CreateAnswer,
-    CreateRequest,
-    read_create_answer,
-    write_create,
-)
+from strongroom.wire.smb.requests.create import CreateAnswer, CreateRequest
 from strongroom.wire.smb.requests.create_contexts import LeaseContext
 from strongroom.wire.smb.statuses import STATUS_FILE_CLOSED
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, OneAccount, Reply
 from tests.servers.smb.messages import PLAIN
 from tests.servers.smb.test_conversations import run
@@ -96,7 +92,7 @@ class Caller(Client):
             "name": "f",
         }
         request = CreateRequest(oplock_level=level, **(fields | more))
-        body = write_create(request, contexts.write_chain(chain))
+        body = client_codecs.write_create(request, contexts.write_chain(chain))
         return await self.call(Command.CREATE, body, flags=flags, status=sequence)
 
     async def opened(self, *chain: tuple[bytes, bytes], **more: Any) -> CreateAnswer:
@@ -111,19 +107,19 @@ class Caller(Client):
 
     async def write(self, file_id: FileId, data: bytes = b"x", **fields: Any) -> int:
         request = transfers.WriteRequest(file_id, 0, memoryview(data), False, False)
-        return (await self.call(Command.WRITE, transfers.write_write(request), **fields)).status
+        return (await self.call(Command.WRITE, client_codecs.write_write(request), **fields)).status
 
     async def lock(self, file_id: FileId, flags: int, number: int = 0, bucket: int = 0) -> int:
         request = lock.LockRequest(file_id, (lock.LockElement(0, 1, flags),), number, bucket)
-        return (await self.call(Command.LOCK, lock.write_lock(request))).status
+        return (await self.call(Command.LOCK, client_codecs.write_lock(request))).status
 
     async def close(self, file_id: FileId) -> int:
-        body = transfers.write_close(transfers.CloseRequest(file_id, False))
+        body = client_codecs.write_close(transfers.CloseRequest(file_id, False))
         return (await self.call(Command.CLOSE, body)).status
 
 
 def answer_of(reply: Reply) -> CreateAnswer:
-    return read_create_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
+    return client_codecs.read_create_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
 
 
 def answered(found: CreateAnswer) -> dict[bytes, bytes]:
@@ -295,12 +291,12 @@ def test_a_chain_does_not_know_its_file_id_yet() -> None:
         request = CreateRequest(
             oplock_level=OplockLevel.BATCH, access=FULL, share=7, disposition=2, name="f"
         )
-        body = write_create(request, contexts.write_chain([dh2q()]))
+        body = client_codecs.write_create(request, contexts.write_chain([dh2q()]))
         every = FileId(2**64 - 1, 2**64 - 1)
         inquiry = query_info.QueryInfoRequest(1, 4, every, 64)
         ann.send(
             ann.message(Command.CREATE, body),
-            ann.message(Command.QUERY_INFO, query_info.write_query_info(inquiry), flags=4),
+            ann.message(Command.QUERY_INFO, client_codecs.write_query_info(inquiry), flags=4),
         )
         made, asked = await ann.replies()
         assert (made.status, asked.status) == (0, 0)
@@ -320,7 +316,7 @@ def test_what_was_sent_before_a_reconnection_changes_nothing(flags: int) -> None
         ann = await Caller.start(listening)
         file_id = (await ann.opened(dhnc(file_id), sequence=1)).file_id
         request = ioctl.IoctlRequest(0x980C8, file_id, memoryview(struct.pack("<QQ", 0, 1)), 0)
-        zero = ioctl.write_ioctl(request)
+        zero = client_codecs.write_ioctl(request)
         late = file_errors.STATUS_FILE_NOT_AVAILABLE
         for sequence, expected in ((0, late), (1, 0), (2, 0), (1, late)):
             assert await ann.write(file_id, status=sequence, flags=flags) == expected

@@ -23,10 +23,7 @@ from strongroom.wire.smb.information.security_descriptors import (
     read_descriptor,
     write_descriptor,
 )
-from strongroom.wire.smb.requests.change_notify import (
-    ChangeNotifyRequest,
-    write_change_notify,
-)
+from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest
 from strongroom.wire.smb.requests.create_contexts import (
     DISK_ID,
     LEASE,
@@ -34,7 +31,7 @@ from strongroom.wire.smb.requests.create_contexts import (
     chain,
     write_chain,
 )
-from strongroom.wire.smb.requests.query_directory import read_buffer_answer
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
@@ -417,8 +414,8 @@ ADDED, MODIFIED = 1, 3
 async def _watched(ann: SmbCaller, directory: FileId, room: int = 4096) -> tuple[int, bytes]:
     """The status and the entries of one answer."""
     request = ChangeNotifyRequest(directory, room, 0x1F, watches_tree=False)
-    answer = await ann.send(Command.CHANGE_NOTIFY, write_change_notify(request))
-    return answer.status, bytes(read_buffer_answer(smb.message_of(answer)))
+    answer = await ann.send(Command.CHANGE_NOTIFY, client_codecs.write_change_notify(request))
+    return answer.status, bytes(client_codecs.read_buffer_answer(smb.message_of(answer)))
 
 
 def _entry(action: int, name: str) -> bytes:

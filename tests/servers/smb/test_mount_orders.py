@@ -34,7 +34,6 @@ from strongroom.wire.smb.header import (
 )
 from strongroom.wire.smb.requests import (
     change_notify,
-    create,
     create_contexts,
     query_directory,
     query_info,
@@ -44,6 +43,7 @@ from strongroom.wire.smb.requests.create import CreateAnswer, CreateRequest
 from strongroom.wire.smb.requests.create_contexts import LeaseContext, lease_data, write_chain
 from strongroom.wire.smb.requests.ioctl import Fsctl
 from strongroom.wire.smb.setup.negotiate_contexts import NegotiateContext
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, OneAccount, Reply
 from tests.servers.smb.command_calls import SmbCalls
 from tests.services import container_calls, file_calls
@@ -112,7 +112,7 @@ class Caller(SmbCalls):
 def opening(name: str, access: int, chain: bytes = b"", **more: int) -> Step:
     """A CREATE."""
     values: dict[str, Any] = {"share": 7, "disposition": Disposition.OPEN} | more
-    return Command.CREATE, create.write_create(
+    return Command.CREATE, client_codecs.write_create(
         CreateRequest(access=access, name=name, **values), chain
     )
 
@@ -120,18 +120,18 @@ def opening(name: str, access: int, chain: bytes = b"", **more: int) -> Step:
 def asking(info_type: int, kind: int, room: int = ROOM, additional: int = 0) -> Step:
     """A QUERY_INFO on what the chain has opened."""
     wanted = query_info.QueryInfoRequest(info_type, kind, PLACEHOLDER, room, additional)
-    return Command.QUERY_INFO, query_info.write_query_info(wanted)
+    return Command.QUERY_INFO, client_codecs.write_query_info(wanted)
 
 
 def listing(kind: int, file_id: FileId = PLACEHOLDER, flags: int = 1) -> Step:
     """A QUERY_DIRECTORY."""
     wanted = query_directory.QueryDirectoryRequest(kind, flags, file_id, "*", ROOM)
-    return Command.QUERY_DIRECTORY, query_directory.write_query_directory(wanted)
+    return Command.QUERY_DIRECTORY, client_codecs.write_query_directory(wanted)
 
 
 CLOSING: Step = (
     Command.CLOSE,
-    transfers.write_close(transfers.CloseRequest(PLACEHOLDER, True)),
+    client_codecs.write_close(transfers.CloseRequest(PLACEHOLDER, True)),
 )
 
 
@@ -148,14 +148,14 @@ def durable() -> tuple[bytes, bytes]:
 def opened(reply: Reply) -> CreateAnswer:
     """The answer to a CREATE."""
     assert reply.status == 0, hex(reply.status)
-    return create.read_create_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
+    return client_codecs.read_create_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
 
 
 def buffer(reply: Reply) -> bytes:
     """Return the result of a query."""
     assert reply.status == 0, hex(reply.status)
     message = memoryview(bytes(HEADER_BYTES) + reply.body)
-    return bytes(query_directory.read_buffer_answer(message))
+    return bytes(client_codecs.read_buffer_answer(message))
 
 
 def granted(answer: CreateAnswer) -> int | None:
@@ -277,7 +277,7 @@ async def _cifs_files(ann: Caller) -> None:
     # The kernel sets times by a handle of its own, with the lease's key.
     times = struct.pack("<qqqqII", 0, -1, -1, 0, 0, 0)
     changed = query_info.SetInfoRequest(FILE, 4, PLACEHOLDER, memoryview(times), 0)
-    setting = (Command.SET_INFO, query_info.write_set_info(changed))
+    setting = (Command.SET_INFO, client_codecs.write_set_info(changed))
     same_key = write_chain([lease(b"f")])
     answers = await ann.chain(
         opening("large", 0x100, same_key, oplock_level=BY_LEASE), setting, CLOSING
@@ -289,7 +289,7 @@ async def _cifs_files(ann: Caller) -> None:
     name = "small".encode("utf-16-le")
     renamed = struct.pack("<B7xQI", 1, 0, len(name)) + name
     changed = query_info.SetInfoRequest(FILE, 10, PLACEHOLDER, memoryview(renamed), 0)
-    renaming = (Command.SET_INFO, query_info.write_set_info(changed))
+    renaming = (Command.SET_INFO, client_codecs.write_set_info(changed))
     for answers in (
         await ann.chain(opening("large", DELETE | READ_ATTRIBUTES), renaming, CLOSING),
         await ann.chain(
@@ -303,11 +303,11 @@ async def _cifs_files(ann: Caller) -> None:
 async def _large_io(ann: Caller, file_id: FileId) -> None:
     """1 MiB in one request, which costs 16 credits."""
     wanted = transfers.WriteRequest(file_id, 0, memoryview(LARGE), False, False)
-    written = await ann.reply(Command.WRITE, transfers.write_write(wanted), charge=16)
+    written = await ann.reply(Command.WRITE, client_codecs.write_write(wanted), charge=16)
     assert written.status == 0
     request = transfers.ReadRequest(file_id, 0, len(LARGE), 0, False)
-    reply = await ann.reply(Command.READ, transfers.write_read(request), charge=16)
-    data = transfers.read_read_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
+    reply = await ann.reply(Command.READ, client_codecs.write_read(request), charge=16)
+    data = client_codecs.read_read_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
     assert reply.status == 0 and bytes(data) == LARGE
 
 
@@ -386,7 +386,7 @@ async def _explorer(ann: Caller, root: FileId) -> None:
     """Send the requests of a file manager's window on the share, and of the actions in it."""
     # The watch stays pending while other requests are answered.
     watch = change_notify.ChangeNotifyRequest(root, 4096, 0x17, True)
-    watching = ann.client.message(Command.CHANGE_NOTIFY, change_notify.write_change_notify(watch))
+    watching = ann.client.message(Command.CHANGE_NOTIFY, client_codecs.write_change_notify(watch))
     ann.client.send(watching)
     pending = await ann.client.reply()
     assert pending.status == statuses.STATUS_PENDING
@@ -455,7 +455,7 @@ def test_macos() -> None:
         assert status == 0
         for name in (".DS_Store", "._.DS_Store", COMPOSED, DECOMPOSED):
             file = await ann.create(name, name.encode())
-            assert (await ann.reply(Command.FLUSH, transfers.write_flush(file))).status == 0
+            assert (await ann.reply(Command.FLUSH, client_codecs.write_flush(file))).status == 0
             status, streams = await ann.query(file, FILE, 22)
             assert status == 0 and "::$DATA".encode("utf-16-le") in streams
             await ann.close(file)

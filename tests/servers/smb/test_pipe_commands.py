@@ -16,6 +16,7 @@ from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests import transfers
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
@@ -36,8 +37,8 @@ def run(scenario: Callable[[SmbCaller], Awaitable[None]]) -> None:
 
 async def _read(ann: SmbCaller, pipe: FileId, length: int) -> tuple[int, bytes]:
     request = transfers.ReadRequest(pipe, 0, length, 0, False)
-    answer = await ann.send(Command.READ, transfers.write_read(request))
-    return answer.status, bytes(transfers.read_read_answer(smb.message_of(answer)))
+    answer = await ann.send(Command.READ, client_codecs.write_read(request))
+    return answer.status, bytes(client_codecs.read_read_answer(smb.message_of(answer)))
 
 
 @pytest.mark.parametrize(

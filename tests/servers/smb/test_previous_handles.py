@@ -16,7 +16,7 @@ from strongroom.services.file.held.opens import Opens
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
-from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest, write_change_notify
+from strongroom.wire.smb.requests.change_notify import ChangeNotifyRequest
 from strongroom.wire.smb.requests.create_contexts import (
     DISK_ID,
     DURABLE_REQUEST,
@@ -26,8 +26,9 @@ from strongroom.wire.smb.requests.create_contexts import (
     chain,
     lease_data,
 )
-from strongroom.wire.smb.requests.ioctl import Fsctl, IoctlRequest, write_ioctl
+from strongroom.wire.smb.requests.ioctl import Fsctl, IoctlRequest
 from strongroom.wire.smb.requests.lock import EXCLUSIVE, FAIL_IMMEDIATELY
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.servers.smb.past_calls import (
@@ -185,7 +186,9 @@ def test_a_file_is_restored_by_a_copy_on_the_server() -> None:
         back = (await ann.control(Fsctl.SRV_REQUEST_RESUME_KEY, target))[:24]
         chunks = back + struct.pack("<II", 1, 0) + struct.pack("<QQII", 0, 0, 6, 0)
         request = IoctlRequest(Fsctl.SRV_COPYCHUNK_WRITE, source, memoryview(chunks), 4096)
-        assert (await ann.send(Command.IOCTL, write_ioctl(request))).status == PROTECTED
+        assert (
+            await ann.send(Command.IOCTL, client_codecs.write_ioctl(request))
+        ).status == PROTECTED
 
     run(scenario)
 
@@ -209,7 +212,7 @@ def test_nobody_is_told_of_changes_below_a_directory_of_a_snapshot() -> None:
     async def scenario(ann: SmbCaller) -> None:
         await do.mkdir(ann.on, "d")
         directory = await open_in_snapshot(ann, await take(ann.on), "d")
-        body = write_change_notify(ChangeNotifyRequest(directory, 0x1, 4096, True))
+        body = client_codecs.write_change_notify(ChangeNotifyRequest(directory, 0x1, 4096, True))
         watching = asyncio.ensure_future(ann.send(Command.CHANGE_NOTIFY, body))
         await ann.waits.wait()
         await do.create(ann.on, "d/new")

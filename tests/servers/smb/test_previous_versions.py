@@ -18,11 +18,8 @@ from strongroom.wire.smb.requests.create_contexts import (
     write_chain,
 )
 from strongroom.wire.smb.requests.ioctl import Fsctl
-from strongroom.wire.smb.requests.query_directory import (
-    QueryDirectoryRequest,
-    read_buffer_answer,
-    write_query_directory,
-)
+from strongroom.wire.smb.requests.query_directory import QueryDirectoryRequest
+from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
 from tests.servers.smb.command_calls import SmbCaller
 from tests.servers.smb.past_calls import READS, open_in_snapshot, past, run, snapshot_context, take
@@ -227,8 +224,8 @@ async def after(ann: SmbCaller, directory: FileId) -> list[str] | None:
 async def listed_sizes(ann: SmbCaller, directory: FileId, pattern: str) -> list[int]:
     """Return EndOfFile of the matching entries, from FileDirectoryInformation."""
     request = QueryDirectoryRequest(1, 0x10, directory, pattern, 4096)
-    answer = await ann.send(Command.QUERY_DIRECTORY, write_query_directory(request))
-    data = read_buffer_answer(smb.message_of(answer))
+    answer = await ann.send(Command.QUERY_DIRECTORY, client_codecs.write_query_directory(request))
+    data = client_codecs.read_buffer_answer(smb.message_of(answer))
     assert int.from_bytes(data[:4], "little") == 0, "one row"
     return [int.from_bytes(data[40:48], "little")]
 

@@ -25,11 +25,12 @@ from strongroom.wire.smb.header import (
     FileId,
     read_header,
 )
-from strongroom.wire.smb.requests import create_contexts, ioctl, transfers
-from strongroom.wire.smb.requests.create import CreateRequest, write_create
+from strongroom.wire.smb.requests import create_contexts, transfers
+from strongroom.wire.smb.requests.create import CreateRequest
 from strongroom.wire.smb.requests.create_contexts import LeaseContext
 from strongroom.wire.smb.requests.ioctl import Fsctl, IoctlRequest
 from strongroom.wire.smb.statuses import STATUS_LOGON_FAILURE, STATUS_NOT_SUPPORTED
+from tests.servers.smb import client_codecs
 from tests.servers.smb.client import Client, Closed, Reply, listener
 from tests.servers.smb.messages import CLIENT_GUID, EXCHANGED_KEY, PLAIN, negotiate_body
 from tests.servers.smb.test_conversations import run
@@ -72,7 +73,7 @@ async def created(client: Client, *contexts: tuple[bytes, bytes], **fields: Any)
     request = CreateRequest(
         **(values | {"oplock_level": level}), disposition=Disposition.OPEN_IF, name="file"
     )
-    body = write_create(request, create_contexts.write_chain(list(contexts)))
+    body = client_codecs.write_create(request, create_contexts.write_chain(list(contexts)))
     return await client.call(Command.CREATE, body, **fields)
 
 
@@ -262,7 +263,7 @@ async def validated(client: Client, dialects: tuple[int, ...], capabilities: int
     given += struct.pack(f"<{len(dialects)}H", *dialects)
     everywhere = FileId(ALL_ONES, ALL_ONES)
     request = IoctlRequest(Fsctl.VALIDATE_NEGOTIATE_INFO, everywhere, memoryview(given), 24)
-    return await client.call(Command.IOCTL, ioctl.write_ioctl(request))
+    return await client.call(Command.IOCTL, client_codecs.write_ioctl(request))
 
 
 async def cheated(
@@ -316,7 +317,7 @@ def test_an_honest_agreement_on_it_is_confirmed() -> None:
         client = await on_share()
         reply = await validated(client, SMB_21, 0x40)
         assert not reply.status and reply.header.signature != bytes(16)
-        output = ioctl.read_ioctl_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
+        output = client_codecs.read_ioctl_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
         capabilities, guid, mode, dialect = struct.unpack("<I16sHH", output)
         assert (capabilities, guid, mode, dialect) == (
             6, client.server.shared.server_guid, 3, 0x0210
@@ -375,7 +376,7 @@ def test_the_channel_sequence_and_the_replay_flag_mean_nothing() -> None:
         client = await on_share()
         reply = await created(client, level=0, flags=REPLAY_OPERATION)
         file_id = FILE_ID.read(reply.body, 64)
-        write = transfers.write_write(
+        write = client_codecs.write_write(
             transfers.WriteRequest(file_id, 0, memoryview(b"bytes"), False, False)
         )
         for sequence in (5, 4, 0xFFFF):
@@ -392,12 +393,12 @@ def test_large_messages_are_signed_and_paid_for() -> None:
         data = bytes(range(256)) * 1200
         write = transfers.WriteRequest(file_id, 0, memoryview(data), False, False)
         reply = await client.call(
-            Command.WRITE, transfers.write_write(write), credit_charge=5, credits=64
+            Command.WRITE, client_codecs.write_write(write), credit_charge=5, credits=64
         )
         assert not reply.status
         read = transfers.ReadRequest(file_id, 0, len(data), 0, False)
-        reply = await client.call(Command.READ, transfers.write_read(read), credit_charge=5)
-        found = transfers.read_read_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
+        reply = await client.call(Command.READ, client_codecs.write_read(read), credit_charge=5)
+        found = client_codecs.read_read_answer(memoryview(bytes(HEADER_BYTES) + reply.body))
         assert bytes(found) == data
 
     run(conversation())

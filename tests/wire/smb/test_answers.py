@@ -18,6 +18,7 @@ from strongroom.wire.smb.requests import (
 from strongroom.wire.smb.requests.create_contexts import write_chain
 from strongroom.wire.smb.statuses import STATUS_BUFFER_OVERFLOW, STATUS_BUFFER_TOO_SMALL
 from strongroom.wire.smb.structures import MalformedMessage
+from tests.servers.smb import client_codecs
 
 ID = FileId(1, 2)
 NODE = NetworkOpenInformation(1, 2, 3, 4, allocation=4096, size=10, attributes=0x20)
@@ -36,20 +37,20 @@ def test_the_answer_to_an_open_has_89_bytes_and_contexts() -> None:
     assert body[:8].hex() == "5900ff0001000000"
     assert int.from_bytes(body[80:84], "little") == HEADER_BYTES + 88
     assert body[88:] == contexts
-    assert create.read_create_answer(message(body)) == answer
+    assert client_codecs.read_create_answer(message(body)) == answer
 
 
 @pytest.mark.parametrize("node", [None, NODE])
 def test_the_answer_to_a_close_has_60_bytes(node: NetworkOpenInformation | None) -> None:
     body = transfers.write_close_answer(node)
     assert len(body) == 60
-    assert transfers.read_close_answer(message(body)) == node
+    assert client_codecs.read_close_answer(message(body)) == node
     assert node is not None or not any(body[2:])
 
 
 def test_the_data_of_a_read_begins_at_80() -> None:
     body = transfers.write_read_answer(3) + b"abc"
-    assert bytes(transfers.read_read_answer(message(body))) == b"abc"
+    assert bytes(client_codecs.read_read_answer(message(body))) == b"abc"
     assert body[:8].hex() == "1100500003000000"
     assert transfers.write_read_answer(0)[16:] == b"\0"
 
@@ -57,20 +58,20 @@ def test_the_data_of_a_read_begins_at_80() -> None:
 def test_the_answer_to_a_write_has_16_bytes() -> None:
     body = transfers.write_write_answer(5)
     assert len(body) == 16
-    assert transfers.read_write_answer(message(body)) == 5
+    assert client_codecs.read_write_answer(message(body)) == 5
 
 
 def test_a_buffer_without_data_has_no_offset() -> None:
     assert query_directory.write_buffer_answer(b"").hex() == "090000000000000000"
     body = query_directory.write_buffer_answer(b"abc")
     assert body.hex() == "0900480003000000616263"
-    assert bytes(query_directory.read_buffer_answer(message(body))) == b"abc"
+    assert bytes(client_codecs.read_buffer_answer(message(body))) == b"abc"
 
 
 def test_an_ioctl_answer_repeats_code_and_file() -> None:
     request = ioctl.IoctlRequest(ioctl.Fsctl.SRV_REQUEST_RESUME_KEY, ID, memoryview(b""), 32)
     body = ioctl.write_ioctl_answer(request, ioctl.write_resume_key(b"k" * 24))
-    assert bytes(ioctl.read_ioctl_answer(message(body))) == b"k" * 24 + bytes(8)
+    assert bytes(client_codecs.read_ioctl_answer(message(body))) == b"k" * 24 + bytes(8)
     assert body[4:24] == (0x140078).to_bytes(4, "little") + b"\1" + bytes(7) + b"\2" + bytes(7)
 
 
@@ -91,13 +92,13 @@ def test_a_lease_notice_asks_for_an_answer_by_its_flag() -> None:
     notice = oplock_break.LeaseBreakNotice(b"k" * 16, 7, 3, 5, must_acknowledge=True)
     body = oplock_break.write_lease_notice(notice)
     assert len(body) == 44
-    assert oplock_break.read_lease_notice(message(body)) == notice
+    assert client_codecs.read_lease_notice(message(body)) == notice
 
 
 @pytest.mark.parametrize("count", [0, 256, 257])
 def test_copies_have_limits_that_are_answered(count: int) -> None:
     chunks = ioctl.CopyChunks(b"k" * 24, (ioctl.CopyChunk(0, 0, 1),) * count)
-    found = ioctl.read_copy_chunks(memoryview(ioctl.write_copy_chunks(chunks)))
+    found = ioctl.read_copy_chunks(memoryview(client_codecs.write_copy_chunks(chunks)))
     assert found == (chunks if count <= 256 else None)
 
 
@@ -107,18 +108,18 @@ def test_copies_have_limits_that_are_answered(count: int) -> None:
 )
 def test_chunks_have_a_greatest_length_and_sum(lengths: list[int], is_taken: bool) -> None:
     chunks = tuple(ioctl.CopyChunk(0, 0, length) for length in lengths)
-    data = ioctl.write_copy_chunks(ioctl.CopyChunks(b"k" * 24, chunks))
+    data = client_codecs.write_copy_chunks(ioctl.CopyChunks(b"k" * 24, chunks))
     assert (ioctl.read_copy_chunks(memoryview(data)) is not None) == is_taken
 
 
 def test_chunks_that_are_cut_off_or_end_too_far_are_refused() -> None:
-    data = ioctl.write_copy_chunks(ioctl.CopyChunks(b"k" * 24, (ioctl.CopyChunk(0, 0, 1),)))
+    data = client_codecs.write_copy_chunks(ioctl.CopyChunks(b"k" * 24, (ioctl.CopyChunk(0, 0, 1),)))
     for cut in range(len(data)):
         with pytest.raises(MalformedMessage):
             ioctl.read_copy_chunks(memoryview(data[:cut]))
     far = ioctl.CopyChunks(b"k" * 24, (ioctl.CopyChunk((1 << 63) - 1, 0, 1),))
     with pytest.raises(MalformedMessage):
-        ioctl.read_copy_chunks(memoryview(ioctl.write_copy_chunks(far)))
+        ioctl.read_copy_chunks(memoryview(client_codecs.write_copy_chunks(far)))
 
 
 def test_as_many_ranges_as_fit_are_answered() -> None:

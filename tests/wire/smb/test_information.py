@@ -19,6 +19,7 @@ from strongroom.wire.smb.information.directory_entries import (
 )
 from strongroom.wire.smb.information.file_information import FileClass, Information
 from strongroom.wire.smb.refusals import SmbRefusal
+from tests.servers.smb import client_codecs
 
 NODE = info.NodeInformation(
     creation=1,
@@ -151,7 +152,7 @@ CHANGES: dict[FileClass, tuple[bytes, info.FileChange]] = {
         info.BasicInformation(0, -1, -2, 5, 0x80),
     ),
     FileClass.RENAME: (
-        info.write_rename(info.RenameChange("d\\b", True)),
+        client_codecs.write_rename(info.RenameChange("d\\b", True)),
         info.RenameChange("d\\b", True),
     ),
     FileClass.DISPOSITION: (b"\1", info.DispositionChange(True)),

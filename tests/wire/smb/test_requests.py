@@ -26,6 +26,7 @@ from strongroom.wire.smb.requests import (
 from strongroom.wire.smb.requests.create_contexts import write_chain
 from strongroom.wire.smb.statuses import STATUS_NOT_SUPPORTED
 from strongroom.wire.smb.structures import MalformedMessage
+from tests.servers.smb import client_codecs
 
 MAX = 1 << 20
 ID = FileId(0x1122334455667788, 0x99AABBCCDDEEFF00)
@@ -49,47 +50,49 @@ def _create(name: str) -> create.CreateRequest:
 
 
 READERS: dict[str, tuple[bytes, Callable[[memoryview], Any]]] = {
-    "create": (create.write_create(_create("a\\b")), create.read_create),
+    "create": (client_codecs.write_create(_create("a\\b")), create.read_create),
     "create with contexts": (
-        create.write_create(_create(""), write_chain([(b"QFid", b""), (b"DHnQ", bytes(16))])),
+        client_codecs.write_create(
+            _create(""), write_chain([(b"QFid", b""), (b"DHnQ", bytes(16))])
+        ),
         create.read_create,
     ),
-    "close": (transfers.write_close(transfers.CloseRequest(ID, True)), transfers.read_close),
-    "flush": (transfers.write_flush(ID), transfers.read_flush),
+    "close": (client_codecs.write_close(transfers.CloseRequest(ID, True)), transfers.read_close),
+    "flush": (client_codecs.write_flush(ID), transfers.read_flush),
     "read": (
-        transfers.write_read(transfers.ReadRequest(ID, 7, 4096, 1, False)),
+        client_codecs.write_read(transfers.ReadRequest(ID, 7, 4096, 1, False)),
         lambda data: transfers.read_read(data, MAX),
     ),
     "write": (
-        transfers.write_write(transfers.WriteRequest(ID, 9, memoryview(b"data"), True, True)),
+        client_codecs.write_write(transfers.WriteRequest(ID, 9, memoryview(b"data"), True, True)),
         lambda data: transfers.read_write(data, MAX),
     ),
     "lock": (
-        lock.write_lock(
+        client_codecs.write_lock(
             lock.LockRequest(ID, (lock.LockElement(0, 1, 0x11), lock.LockElement(4, 2, 0x12)), 3, 5)
         ),
         lock.read_lock,
     ),
     "ioctl": (
-        ioctl.write_ioctl(ioctl.IoctlRequest(0x11C017, ID, memoryview(b"12345678"), 1024)),
+        client_codecs.write_ioctl(ioctl.IoctlRequest(0x11C017, ID, memoryview(b"12345678"), 1024)),
         lambda data: ioctl.read_ioctl(data, MAX),
     ),
     "query directory": (
-        query_directory.write_query_directory(
+        client_codecs.write_query_directory(
             query_directory.QueryDirectoryRequest(37, 1, ID, "*.txt", 65536)
         ),
         lambda data: query_directory.read_query_directory(data, MAX),
     ),
     "query info": (
-        query_info.write_query_info(query_info.QueryInfoRequest(1, 18, ID, 200, 0, b"in")),
+        client_codecs.write_query_info(query_info.QueryInfoRequest(1, 18, ID, 200, 0, b"in")),
         lambda data: query_info.read_query_info(data, MAX),
     ),
     "set info": (
-        query_info.write_set_info(query_info.SetInfoRequest(1, 20, ID, memoryview(bytes(8)), 4)),
+        client_codecs.write_set_info(query_info.SetInfoRequest(1, 20, ID, memoryview(bytes(8)), 4)),
         lambda data: query_info.read_set_info(data, MAX),
     ),
     "change notify": (
-        change_notify.write_change_notify(change_notify.ChangeNotifyRequest(ID, 512, 0x17, True)),
+        client_codecs.write_change_notify(change_notify.ChangeNotifyRequest(ID, 512, 0x17, True)),
         lambda data: change_notify.read_change_notify(data, MAX),
     ),
     "oplock acknowledgment": (
@@ -176,7 +179,7 @@ _TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)
     )
 )
 def test_what_a_create_asks_for_is_read_again(request: create.CreateRequest) -> None:
-    assert create.read_create(message(create.write_create(request))) == request
+    assert create.read_create(message(client_codecs.write_create(request))) == request
 
 
 @given(file_id=_IDS, offset=st.integers(0, 1 << 60), length=st.integers(0, MAX), minimum=_U32)
@@ -184,13 +187,13 @@ def test_what_a_read_asks_for_is_read_again(
     file_id: FileId, offset: int, length: int, minimum: int
 ) -> None:
     request = transfers.ReadRequest(file_id, offset, length, minimum, True)
-    assert transfers.read_read(message(transfers.write_read(request)), MAX) == request
+    assert transfers.read_read(message(client_codecs.write_read(request)), MAX) == request
 
 
 @given(file_id=_IDS, offset=st.integers(0, 1 << 60), data=st.binary(max_size=100))
 def test_what_a_write_carries_is_read_again(file_id: FileId, offset: int, data: bytes) -> None:
     request = transfers.WriteRequest(file_id, offset, memoryview(data), False, True)
-    found = transfers.read_write(message(transfers.write_write(request)), MAX)
+    found = transfers.read_write(message(client_codecs.write_write(request)), MAX)
     assert (found.file_id, found.offset, bytes(found.data)) == (file_id, offset, data)
     assert (found.is_write_through, found.is_unbuffered) == (False, True)
 
@@ -203,13 +206,13 @@ def test_the_ranges_of_a_lock_are_read_again(
     file_id: FileId, elements: list[lock.LockElement]
 ) -> None:
     request = lock.LockRequest(file_id, tuple(elements), 7, 64)
-    assert lock.read_lock(message(lock.write_lock(request))) == request
+    assert lock.read_lock(message(client_codecs.write_lock(request))) == request
 
 
 @given(pattern=_TEXT, room=st.integers(0, MAX), flags=st.integers(0, 255))
 def test_a_query_of_a_directory_is_read_again(pattern: str, room: int, flags: int) -> None:
     request = query_directory.QueryDirectoryRequest(60, flags, ID, pattern, room)
-    body = query_directory.write_query_directory(request)
+    body = client_codecs.write_query_directory(request)
     assert query_directory.read_query_directory(message(body), MAX) == request
     assert request.restarts == bool(flags & 0x11)
     assert request.is_single == bool(flags & 2)
@@ -221,19 +224,19 @@ def test_a_query_of_a_directory_is_read_again(pattern: str, room: int, flags: in
 )
 def test_a_transfer_beyond_the_limits_is_refused(offset: int, length: int, channel: int) -> None:
     asked = transfers.ReadRequest(ID, offset, length, 0, False)
-    read = bytearray(transfers.write_read(asked))
+    read = bytearray(client_codecs.write_read(asked))
     struct.pack_into("<I", read, 36, channel)
     with pytest.raises(MalformedMessage):
         transfers.read_read(message(read), MAX)
     given = transfers.WriteRequest(ID, offset, memoryview(bytes(length)), False, False)
-    write = bytearray(transfers.write_write(given))
+    write = bytearray(client_codecs.write_write(given))
     struct.pack_into("<I", write, 32, channel)
     with pytest.raises(MalformedMessage):
         transfers.read_write(message(write), MAX)
 
 
 def test_the_data_of_a_write_begins_no_later_than_at_0x100() -> None:
-    fixed = transfers.write_write(
+    fixed = client_codecs.write_write(
         transfers.WriteRequest(ID, 0, memoryview(bytes(8)), False, False)
     )[:48]
     for offset, is_taken in ((0x100, True), (0x101, False)):
@@ -259,7 +262,7 @@ def test_locks_are_judged_before_any_and_unlocks_one_by_one(
     flags: list[int], is_taken: bool
 ) -> None:
     elements = tuple(lock.LockElement(index, 1, flag) for index, flag in enumerate(flags))
-    body = lock.write_lock(lock.LockRequest(ID, elements))
+    body = client_codecs.write_lock(lock.LockRequest(ID, elements))
     if is_taken:
         found = lock.read_lock(message(body))
         assert found.is_unlock == bool(flags[0] & 4)
@@ -273,7 +276,7 @@ def test_locks_are_judged_before_any_and_unlocks_one_by_one(
 @pytest.mark.parametrize("count", [0, 65, 0xFFFF])
 def test_a_lock_has_between_one_and_64_ranges(count: int) -> None:
     elements = (lock.LockElement(0, 1, 0x11),) * 65
-    body = bytearray(lock.write_lock(lock.LockRequest(ID, elements)))
+    body = bytearray(client_codecs.write_lock(lock.LockRequest(ID, elements)))
     struct.pack_into("<H", body, 2, count)
     with pytest.raises(MalformedMessage):
         lock.read_lock(message(body))
@@ -334,18 +337,20 @@ def test_a_change_carries_data(length: int) -> None:
 
 
 def test_half_a_unit_of_a_name_is_refused() -> None:
-    body = bytearray(create.write_create(_create("abc")))
+    body = bytearray(client_codecs.write_create(_create("abc")))
     struct.pack_into("<H", body, 46, 5)
     with pytest.raises(MalformedMessage):
         create.read_create(message(body))
 
 
 def test_contexts_begin_at_a_multiple_of_8() -> None:
-    body = bytearray(create.write_create(_create("abcd"), write_chain([(b"QFid", b"")])))
+    body = bytearray(client_codecs.write_create(_create("abcd"), write_chain([(b"QFid", b"")])))
     struct.pack_into("<I", body, 48, 132)
     with pytest.raises(MalformedMessage):
         create.read_create(message(body + bytes(8)))
 
 
 def test_a_lone_surrogate_is_left_to_the_rules_of_names() -> None:
-    assert create.read_create(message(create.write_create(_create("\ud800")))).name == "\ud800"
+    assert (
+        create.read_create(message(client_codecs.write_create(_create("\ud800")))).name == "\ud800"
+    )

@@ -1,7 +1,6 @@
 """The answers of operations on queues and messages: headers, statuses, documents.
 
-Lives here: functions from a result to an answer. Must not live here: the XML itself (wire/), the
-results (services/). Source: responses of "Operations on queues" and "Operations on messages".
+Source: responses of "Operations on queues" and "Operations on messages".
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ from strongroom.services.queue.queues import QueueView
 from strongroom.values import rfc1123
 from strongroom.wire.core.signed_identifiers import write_signed_identifiers
 from strongroom.wire.queue import list_queues as queues_xml
-from strongroom.wire.queue.list_queues import QueueItem
 from strongroom.wire.queue.queue_messages import MessageItem, write_messages
 
 # Before this version Put Message was answered without a body.
@@ -33,26 +31,24 @@ NEXT_VISIBLE: Final = Returned("x-ms-time-next-visible", lambda view: rfc1123(vi
 
 
 def created_status(created: bool) -> int:
-    """Return 201 for a new queue, 204 if an equal one existed."""
+    """201 for a new queue, 204 if an equal one existed."""
     return 201 if created else 204
 
 
 def acl(view: QueueView, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Queue ACL."""
     return document(write_signed_identifiers(view.record.policies))
 
 
 def queues(page: QueuePage, call: Call[ListQueues], origin: Origin) -> Content:
-    """Return the answer of List Queues."""
-    asked = page_request(origin, call.input.max_results)
+    request = page_request(origin, call.input.max_results)
     metadata = list_queues.METADATA in call.input.include
-    rows = (QueueItem(row.name, row.metadata if metadata else None) for row in page.items)
+    rows = ((row.name, row.metadata if metadata else None) for row in page.items)
     marker = listing.encode_marker(page.marker)
-    return long_document(queues_xml.write_queues(asked, rows, marker))
+    return long_document(queues_xml.write_queues(request, rows, marker))
 
 
 def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Content:
-    """Return the answer of Put Message: every field of the message except its text."""
+    """Every field of the message except its text."""
     if call.caller.version < _PUT_ANSWERED_SINCE:
         return Content(b"", 0)
     message = view.message
@@ -61,12 +57,11 @@ def put_message(view: MessageView, call: Call[PutMessage], origin: Origin) -> Co
 
 
 def got_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Messages."""
     return document(write_messages([_item(view, view.message.visible) for view in views]))
 
 
 def peeked_messages(views: Iterable[MessageView], call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Peek Messages, without receipts and times of the next visibility."""
+    """Without receipts and times of the next visibility."""
     return document(write_messages([_item(view, None) for view in views]))
 
 

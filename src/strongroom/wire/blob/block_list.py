@@ -1,7 +1,6 @@
 """Block lists as XML: the body of Put Block List, the answer of Get Block List.
 
-Must not live here: whether the blocks exist (semantics/blob/blocks.py). Sources: "Put Block List",
-"Get Block List".
+Whether the blocks exist: semantics/blob/blocks.py. Sources: "Put Block List", "Get Block List".
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ _KINDS: Final = frozenset(get_args(BlockListKind))
 
 
 def read_block_list(body: bytes) -> Steps[list[tuple[BlockListKind, str]]]:
-    """Return kind and base64 id of every entry, in order; the ids are not decoded yet.
-
-    Raises: InvalidXmlDocument, BlockListTooLong, RequestBodyTooLarge.
-    """
+    """Kind and base64 id of every entry, in order; the ids are not decoded yet."""
     entries: list[tuple[BlockListKind, str]] = []
     reader = _Reader(entries)
     handlers = xml.Handlers(reader.start, reader.end, reader.text)
@@ -65,7 +61,7 @@ def write_block_list(
     committed: Iterable[tuple[str, int]] | None,
     uncommitted: Iterable[tuple[str, int]] | None,
 ) -> Iterator[bytes]:
-    """Yield the answer of Get Block List, piece by piece.
+    """The answer of Get Block List, piece by piece.
 
     Arguments:
         committed, uncommitted: (base64 id, size in bytes) of each block; None = section not

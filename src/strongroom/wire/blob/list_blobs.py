@@ -1,8 +1,7 @@
 """The answer of List Blobs.
 
-Must not live here: which blobs are listed (semantics/core/listing.py). Source: "List Blobs"; the
-order of elements is that of Azure's answers. One template writes each blob, because a page may have
-5,000 of them.
+Source: "List Blobs"; the order of elements is that of Azure's answers. One template writes each
+blob, because a page may have 5,000 of them.
 """
 
 from __future__ import annotations
@@ -129,7 +128,7 @@ class ListQuery(msgspec.Struct, frozen=True):
 def write_blobs(
     query: ListQuery, items: Iterable[BlobItem | BlobPrefix], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
+    """The page as XML, piece by piece; `next_marker` is empty on the last page."""
     page_request = query.page_request
     most = None if page_request.max_results is None else str(page_request.max_results)
     head = (
@@ -186,7 +185,7 @@ def _ending(details: BlobDetails) -> str:
 
 @lru_cache(_REMEMBERED)
 def _state_elements(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | None) -> str:
-    """Return the elements of the blob's kind and state, from BlobType to ServerEncrypted."""
+    """The elements of the blob's kind and state, from BlobType to ServerEncrypted."""
     tiered, leased = "", ""
     if tier is not None:
         inferred = "<AccessTierInferred>true</AccessTierInferred>" if tier.is_inferred else ""
@@ -205,27 +204,27 @@ def _state_elements(kind: BlobKind, tier: TierItem | None, lease: LeaseItem | No
 def _content(blob: ListedBlob) -> str:
     if not blob.committed:
         return "<Content-Length>0</Content-Length>"
-    given, modified = blob.properties, rfc1123(blob.modified)
+    content, modified = blob.properties, rfc1123(blob.modified)
     # Most blobs are written once.
     created = modified if blob.created == blob.modified else rfc1123(blob.created)
     return (
         f"<Creation-Time>{created}</Creation-Time><Last-Modified>{modified}</Last-Modified>"
         f"<Etag>{_bare_etag(blob.shown_etag)}</Etag>"
         f"<Content-Length>{blob.size_bytes}</Content-Length>"
-        f"{_type_elements(given.content_type, given.encoding, given.language)}"
-        f"{_md5_element(given)}{_cache_elements(given.cache_control, given.disposition)}"
+        f"{_type_elements(content.content_type, content.encoding, content.language)}"
+        f"{_md5_element(content)}{_cache_elements(content.cache_control, content.disposition)}"
     )
 
 
 def _bare_etag(etag: Etag) -> str:
-    """Return an ETag without its quotes, as List Blobs writes it."""
+    """Without its quotes, as List Blobs writes it."""
     return etag[1:-1] if isinstance(etag, str) else f"0x{etag:X}"
 
 
-def _md5_element(given: ContentProperties) -> str:
-    if given.md5 is None:
-        return xml.element("Content-MD5", given.other_md5)
-    return f"<Content-MD5>{md5_text(given.md5)}</Content-MD5>"
+def _md5_element(content: ContentProperties) -> str:
+    if content.md5 is None:
+        return xml.element("Content-MD5", content.other_md5)
+    return f"<Content-MD5>{md5_text(content.md5)}</Content-MD5>"
 
 
 @lru_cache(_REMEMBERED)

@@ -1,7 +1,6 @@
 """The answer of List Containers.
 
-Must not live here: which containers are listed. Source: "List Containers"; the order of elements is
-that of Azure's answers.
+Source: "List Containers"; the order of elements is that of Azure's answers.
 """
 
 from __future__ import annotations
@@ -35,19 +34,19 @@ class ContainerItem(msgspec.Struct, frozen=True):
 
 
 def write_containers(
-    asked: xml.PageRequest, containers: Iterable[ContainerItem], next_marker: str
+    request: xml.PageRequest, containers: Iterable[ContainerItem], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
-    return xml.enumeration(asked, "Containers", map(_row, containers), next_marker)
+    """The page as XML, piece by piece; `next_marker` is empty on the last page."""
+    return xml.enumeration(request, "Containers", map(_row, containers), next_marker)
 
 
 def _row(item: ContainerItem) -> str:
     deleted = item.deleted
-    named, kept = "", ""
+    after_name, at_end = "", ""
     if deleted is not None:
-        named, kept = deleted.elements_after_name(), deleted.property_elements()
+        after_name, at_end = deleted.elements_after_name(), deleted.property_elements()
     return (
-        f"<Container><Name>{xml.escape(item.name)}</Name>{named}<Properties>"
+        f"<Container><Name>{xml.escape(item.name)}</Name>{after_name}<Properties>"
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{etag_text(item.etag)}</Etag>"
         f"<LeaseStatus>{item.lease_status}</LeaseStatus><LeaseState>{item.lease_state}</LeaseState>"
@@ -60,5 +59,5 @@ def _row(item: ContainerItem) -> str:
         f"<HasLegalHold>{str(item.has_hold).lower()}</HasLegalHold>"
         "<ImmutableStorageWithVersioningEnabled>"
         f"{str(item.immutability).lower()}</ImmutableStorageWithVersioningEnabled>"
-        f"{kept}</Properties>{xml.metadata_element(item.metadata)}</Container>"
+        f"{at_end}</Properties>{xml.metadata_element(item.metadata)}</Container>"
     )

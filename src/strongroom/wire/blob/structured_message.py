@@ -4,10 +4,9 @@
     segment  number u16 (from 1), length of the data u64, data, crc64 of the data
     trailer  crc64 of all data
 
-Lives here: the codec, without IO: bytes in, bytes out. All integers are little-endian. Must not
-live here: where the bytes come from and go to (services/blob/bodies/structured.py), the checksum
-itself (engines/checksum.py). Source: "Structured body format" of the Azure Storage REST reference;
-reference limits-and-errors.md, section 9.
+All integers are little-endian. Where the bytes come from and go to:
+services/blob/bodies/structured.py; the checksum itself: engines/checksum.py. Source: "Structured
+body format" of the Azure Storage REST reference; reference limits-and-errors.md, section 9.
 """
 
 from __future__ import annotations
@@ -33,28 +32,23 @@ _CHECKSUM: Final = struct.Struct("<Q")
 
 
 def segment_bytes(content_bytes: int) -> int:
-    """Return the length of the segments in a message with this much content."""
+    """The length of the segments in a message with this much content."""
     return max(SEGMENT_BYTES, -(-content_bytes // SEGMENTS_MAX))
 
 
 def segment_count(content_bytes: int) -> int:
-    """Return the number of segments for this much content; an empty content has one."""
+    """An empty content has one segment."""
     return max(1, -(-content_bytes // segment_bytes(content_bytes)))
 
 
 def message_bytes(content_bytes: int) -> int:
-    """Return the length of the message with this much content."""
+    """The length of the message with this much content."""
     each = _SEGMENT.size + _CHECKSUM.size
     return _HEADER.size + segment_count(content_bytes) * each + content_bytes + _CHECKSUM.size
 
 
 class Encoder:
-    """Encodes a content of known length.
-
-    Arguments:
-        content_bytes: the length of the content.
-        crc64: the checksum.
-    """
+    """Encodes a content of known length."""
 
     def __init__(self, content_bytes: int, crc64: Crc64) -> None:
         self._crc64 = crc64
@@ -68,7 +62,6 @@ class Encoder:
         self._begin()
 
     def encode(self, data: bytes) -> Iterator[bytes]:
-        """Yield the encoded `data`. Raises: ValueError for more content than was announced."""
         if len(data) > self._left:
             raise ValueError("there is more content than was announced")
         offset = 0
@@ -88,7 +81,7 @@ class Encoder:
             yield piece
 
     def finish(self) -> bytes:
-        """Return the bytes after the content. Raises: ValueError when content is missing."""
+        """The bytes after the content."""
         if self._left:
             raise ValueError(f"{self._left} bytes of content are missing")
         self._end()
@@ -222,10 +215,10 @@ class Decoder:
         self._is_whole = True
 
     def _compare(self, text: bytes, calculated: int) -> None:
-        (given,) = _CHECKSUM.unpack(text)
-        if given != calculated:
+        (sent,) = _CHECKSUM.unpack(text)
+        if sent != calculated:
             extras = (
-                ("UserSpecifiedCrc64", crc64_text(given)),
+                ("UserSpecifiedCrc64", crc64_text(sent)),
                 ("ServerCalculatedCrc64", crc64_text(calculated)),
             )
             raise StorageError(errors.CRC64_MISMATCH, None, extras)

@@ -1,6 +1,5 @@
 """The documents of blob tags: body of Set Blob Tags, answers of Get and of Find Blobs by Tags.
 
-Must not live here: the rules of tags (semantics/blob/tags.py), which blobs are found (services/).
 Source: "Get Blob Tags", "Set Blob Tags", "Find Blobs by Tags".
 """
 
@@ -28,29 +27,26 @@ class FoundItem(NamedTuple):
 
 
 def read_tags(body: bytes) -> list[tuple[str, str]]:
-    """Return key and value of every tag, in order. The rules of tags are not checked.
-
-    Raises: StorageError InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode,
-        RequestBodyTooLarge.
-    """
+    """Key and value of every tag, in order. The rules of tags (semantics/blob/tags.py) are not
+    checked."""
     top = xml.read(body, "Tags")
     top.only("TagSet")
-    found = []
+    pairs = []
     for element in top.require("TagSet").children:
         if element.name != "Tag":
             raise xml.unsupported_node(element.name)
         element.only("Key", "Value")
-        found.append((element.require("Key").text, element.require("Value").text))
-    return found
+        pairs.append((element.require("Key").text, element.require("Value").text))
+    return pairs
 
 
 def write_tags(tags: Metadata) -> bytes:
-    """Return the answer of Get Blob Tags."""
+    """The answer of Get Blob Tags."""
     return f"{xml.DECLARATION}{tags_element(tags)}".encode()
 
 
 def tags_element(tags: Metadata) -> str:
-    """Return the element Tags, which is the same in all documents."""
+    """The element Tags, which is the same in all documents."""
     rows = "".join(
         f"<Tag>{xml.element('Key', key)}{xml.element('Value', value)}</Tag>" for key, value in tags
     )
@@ -58,7 +54,7 @@ def tags_element(tags: Metadata) -> str:
 
 
 def version_elements(version: int, is_current: bool) -> str:
-    """Return VersionId, with IsCurrentVersion for the current one; "" without a version."""
+    """VersionId, with IsCurrentVersion for the current one; "" without a version."""
     if not version:
         return ""
     current = "<IsCurrentVersion>true</IsCurrentVersion>" if is_current else ""
@@ -68,7 +64,7 @@ def version_elements(version: int, is_current: bool) -> str:
 def write_found(
     endpoint: str, where: str, items: Iterable[FoundItem], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield the answer of Find Blobs by Tags, piece by piece.
+    """The answer of Find Blobs by Tags, piece by piece.
 
     Arguments:
         endpoint: the service's URL, with a slash at its end.

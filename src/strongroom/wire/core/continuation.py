@@ -2,8 +2,8 @@
 
     1!<characters that follow>!<base64>        with - for =, _ for / and * for +
 
-Must not live here: the meaning of a position. Source: "Query timeout and pagination". A client
-returns the text unchanged, so any other text is refused.
+Source: "Query timeout and pagination". A client returns the text unchanged, so any other text is
+refused.
 """
 
 from __future__ import annotations
@@ -25,24 +25,19 @@ _ON_THE_WIRE: Final = str.maketrans("+/=", "*_-")
 
 
 def encode(position: bytes) -> str:
-    """Return the token of a position: a key, a table's name, or a place between two of them."""
+    """`position` is a key, a table's name, or a place between two of them."""
     text = base64.b64encode(position).decode("ascii").translate(_ON_THE_WIRE)
     return f"1!{len(text)}!{text}"
 
 
 def decode(name: str, token: str) -> bytes:
-    """Return the position in a token that `encode` made.
-
-    Arguments:
-        name: the parameter's, for the error message.
-
-    Raises: StorageError InvalidInput for any other text.
-    """
-    found = _TOKEN.fullmatch(token)
-    if found is None or int(found[1]) != len(found[2]):
+    """The position in a token that `encode` made. `name` is the parameter's, for the error
+    message."""
+    match = _TOKEN.fullmatch(token)
+    if match is None or int(match[1]) != len(match[2]):
         raise _invalid(name)
     try:
-        position = base64.b64decode(found[2].translate(_STANDARD), validate=True)
+        position = base64.b64decode(match[2].translate(_STANDARD), validate=True)
     except ValueError:
         raise _invalid(name) from None
     if len(position) > _POSITION_BYTES_MAX or encode(position) != token:
@@ -51,10 +46,7 @@ def decode(name: str, token: str) -> bytes:
 
 
 def decode_keys(partition: str | None, row: str | None) -> tuple[bytes, bytes] | None:
-    """Return the position of NextPartitionKey and NextRowKey, None when neither was sent.
-
-    Raises: StorageError InvalidInput; also for a row key without a partition key.
-    """
+    """The position of NextPartitionKey and NextRowKey, None when neither was sent."""
     if partition is None:
         if row is not None:
             raise _invalid(NEXT_ROW_KEY)

@@ -1,7 +1,4 @@
-"""Deleted containers and shares in listings.
-
-Must not live here: which ones are listed. Source: "List Containers", "List Shares".
-"""
+"""Deleted containers and shares in listings. Source: "List Containers", "List Shares"."""
 
 from __future__ import annotations
 
@@ -18,11 +15,10 @@ class DeletedItem(msgspec.Struct, frozen=True):
     version: str
 
     def elements_after_name(self) -> str:
-        """Return the elements after the name."""
         return f"<Deleted>true</Deleted><Version>{self.version}</Version>"
 
     def property_elements(self) -> str:
-        """Return the elements at the end of the properties."""
+        """The elements at the end of the properties."""
         return (
             f"<DeletedTime>{rfc1123(self.time)}</DeletedTime>"
             f"<RemainingRetentionDays>{self.remaining_days}</RemainingRetentionDays>"

@@ -1,7 +1,7 @@
 """The XML body of an error response.
 
-Must not live here: codes and texts (errors/). Source: "Status and error codes": `<Error>` with
-Code, Message and then the further elements of the code.
+Source: "Status and error codes": `<Error>` with Code, Message and then the further elements of the
+code.
 """
 
 from __future__ import annotations
@@ -12,12 +12,7 @@ from strongroom.wire.core.xml import DECLARATION, escape
 
 
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:
-    """Return the XML of an error.
-
-    Arguments:
-        request_id: x-ms-request-id of the response.
-        now: wall time in ticks.
-    """
+    """`request_id` is x-ms-request-id of the response; `now` is wall time in ticks."""
     extras = "".join(f"<{name}>{escape(value)}</{name}>" for name, value in error.extras)
     return (
         f"{DECLARATION}<Error><Code>{error.row.code}</Code>"

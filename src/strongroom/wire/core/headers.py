@@ -1,8 +1,8 @@
 """Header values: one typed codec for each kind of value in headers.
 
-Must not live here: which operation takes which header (operations/), rules about the values
-(semantics/). Sources: RFC 9110; "Specifying the range header for Blob service operations", "Setting
-and retrieving properties and metadata", "Lease Blob" (forms of lease ids).
+Rules about the values are in semantics/. Sources: RFC 9110; "Specifying the range header for Blob
+service operations", "Setting and retrieving properties and metadata", "Lease Blob" (forms of lease
+ids).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _GUID_MARKS: Final = str.maketrans("", "", "{}()-")
 
 
 def boolean(name: str, value: str) -> bool:
-    """Parse `true` or `false`, in any case. Raises: InvalidHeaderValue."""
+    """`true` or `false`, in any case."""
     lower = value.lower()
     if lower not in ("true", "false"):
         raise invalid_header(name, value)
@@ -39,14 +39,14 @@ def boolean(name: str, value: str) -> bool:
 
 
 def integer(name: str, value: str, minimum: int, maximum: int) -> int:
-    """Parse a decimal number within [minimum, maximum]. Raises: InvalidHeaderValue."""
+    """A decimal number within [minimum, maximum]."""
     if _INTEGER.fullmatch(value) is None or not minimum <= int(value) <= maximum:
         raise invalid_header(name, value)
     return int(value)
 
 
 def date(name: str, value: str) -> int:
-    """Return the ticks of an RFC 1123 date. Raises: InvalidHeaderValue."""
+    """The ticks of an RFC 1123 date."""
     ticks = parse_rfc1123(value)
     if ticks is None:
         raise invalid_header(name, value)
@@ -54,7 +54,7 @@ def date(name: str, value: str) -> int:
 
 
 def md5(value: str) -> bytes:
-    """Return the 16 bytes of a base64 MD5. Raises: InvalidMd5."""
+    """The 16 bytes of a base64 MD5."""
     digest = _base64(value)
     if digest is None or len(digest) != 16:
         raise StorageError(errors.INVALID_MD5)
@@ -73,8 +73,7 @@ def unchecked_md5(value: str) -> tuple[bytes | None, str | None]:
 
 
 def crc64(name: str, value: str) -> int:
-    """Parse a CRC-64: base64 of eight bytes, least significant first. Raises:
-    InvalidHeaderValue."""
+    """Base64 of eight bytes, least significant first."""
     checksum = _base64(value)
     if checksum is None or len(checksum) != 8:
         raise invalid_header(name, value)
@@ -83,39 +82,35 @@ def crc64(name: str, value: str) -> int:
 
 def byte_range(value: str | None) -> ByteRange | None:
     """Parse `bytes=a-` or `bytes=a-b`; None for every other form, which the service ignores."""
-    found = _RANGE.fullmatch(value.strip()) if value else None
-    if found is None:
+    match = _RANGE.fullmatch(value.strip()) if value else None
+    if match is None:
         return None
-    first = int(found[1])
-    last = None if found[2] is None else int(found[2])
+    first = int(match[1])
+    last = None if match[2] is None else int(match[2])
     return None if last is not None and last < first else ByteRange(first, last)
 
 
 def etags(name: str, value: str) -> tuple[str, ...]:
-    """Return the ETags of a list in quoted form, or `("*",)`. Quotes are optional on the wire.
-
-    Raises: InvalidHeaderValue.
-    """
+    """The ETags of a list in quoted form, or `("*",)`. Quotes are optional on the wire."""
     text = value.strip()
     if text == "*":
         return ("*",)
-    found: list[str] = []
+    tags: list[str] = []
     at = 0
     while at < len(text):
         one = _ETAG.match(text, at)
         # An asterisk in a longer list is meaningless, so it is refused.
         if one is None or one[2] == "*":
             raise invalid_header(name, value)
-        found.append(one[1] or f'"{one[2]}"')
+        tags.append(one[1] or f'"{one[2]}"')
         at = one.end()
-    if not found or text.endswith(","):
+    if not tags or text.endswith(","):
         raise invalid_header(name, value)
-    return tuple(found)
+    return tuple(tags)
 
 
 def guid(name: str, value: str) -> str:
-    """Parse a GUID in form N, D, B or P, and return its lower-case D form. Raises:
-    InvalidHeaderValue."""
+    """Parse a GUID in form N, D, B or P, and return its lower-case D form."""
     if _USUAL_GUID.fullmatch(value) is not None:
         return value
     if _GUID.fullmatch(value) is None:
@@ -125,7 +120,7 @@ def guid(name: str, value: str) -> str:
 
 
 def metadata(fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
-    """Return the `x-ms-meta-*` fields without their prefix, with order and case as sent.
+    """The `x-ms-meta-*` fields without their prefix, with order and case as sent.
 
     They are not checked yet: semantics.names.check_metadata does that.
     """
@@ -136,13 +131,12 @@ def metadata(fields: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
 
 
 def comma_list(value: str) -> tuple[str, ...]:
-    """Return the elements of a comma-separated list, trimmed, without the empty ones."""
+    """The elements of a comma-separated list, trimmed, without the empty ones."""
     return tuple(part for part in (piece.strip() for piece in value.split(",")) if part)
 
 
 def one_of(name: str, value: str, allowed: Iterable[str]) -> str:
-    """Return the element of `allowed` that equals `value`, ignoring case. Raises:
-    InvalidHeaderValue."""
+    """The element of `allowed` that equals `value`, ignoring case."""
     lower = value.lower()
     for word in allowed:
         if word.lower() == lower:

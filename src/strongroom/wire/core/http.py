@@ -1,7 +1,6 @@
 """Request and Response: HTTP messages as values, with the bytes exactly as they were sent.
 
-Lives here: header collections that keep case, order and duplicates; the protocol of body readers.
-Must not live here: sockets, parsing of HTTP itself (servers/http/), or the meaning of any header.
+Header collections keep case, order and duplicates. Sockets and parsing are in servers/http/.
 Source: RFC 9110 sections 5 and 6.
 """
 
@@ -56,11 +55,11 @@ class Headers:
         return name in self._first
 
     def any_name_holds(self, text: str) -> bool:
-        """Return whether `text` (lower case, one line) is a part of some field's name."""
+        """Whether `text` (lower case, one line) is a part of some field's name."""
         return text in "\n".join(self._first)
 
     def lowered(self) -> Iterator[tuple[str, str]]:
-        """Yield (lower-case name, first value) of every field name."""
+        """(lower-case name, first value) of every field name."""
         return iter(self._first.items())
 
 
@@ -72,7 +71,7 @@ class BodyReader(Protocol):
 
     @property
     def is_held_back(self) -> bool:
-        """Return whether the client sends it only after `100 Continue` (`Expect: 100-continue`)."""
+        """Whether the client sends it only after `100 Continue` (`Expect: 100-continue`)."""
         ...
 
     def __aiter__(self) -> AsyncIterator[bytes]:
@@ -98,8 +97,7 @@ class Request(msgspec.Struct):
     `query` are its two parts, still encoded, without the question mark. `query` is None when there
     is none. In an absolute target (`http://host/acct/c`) the path begins after the authority.
     `mount` is the prefix of the path that selects a service on a shared port (`/blob`), else "".
-    The signature covers the mount too. `peer` is the client's address without port. `tls`: the
-    request came over TLS. `is_disconnected`: the client has disconnected.
+    The signature covers the mount too. `peer` is the client's address without port.
     """
 
     method: str
@@ -121,15 +119,13 @@ class Request(msgspec.Struct):
 
     @property
     def resource_path(self) -> str:
-        """Return the path without its mount, as sent.
-
-        It begins with the account, unless the host names the account.
-        """
+        """The path without its mount, as sent. It begins with the account, unless the host names
+        the account."""
         return self.path.removeprefix(self.mount)
 
     @property
     def host(self) -> str:
-        """Return the host that the client named, "" without one."""
+        """The host that the client named, "" without one."""
         return self.headers.get("host") or ""
 
     def on_disconnect(self, callback: Callable[[], None]) -> None:
@@ -148,7 +144,7 @@ class Request(msgspec.Struct):
             self._disconnect_callbacks.append(callback)
 
     def mark_disconnected(self) -> None:
-        """Mark the client as disconnected and run the callbacks once."""
+        """Run the callbacks once."""
         self.is_disconnected = True
         callbacks, self._disconnect_callbacks = self._disconnect_callbacks, None
         for callback in callbacks or ():
@@ -156,14 +152,14 @@ class Request(msgspec.Struct):
 
 
 def _path_of_absolute(path: str) -> str:
-    """Return the path in an absolute target; other text is unchanged. Source: RFC 9112, 3.2.2."""
+    """The path in an absolute target; other text is unchanged. Source: RFC 9112, 3.2.2."""
     rest = _after_scheme(path)
     return path if rest is None else "/" + rest.partition("/")[2]
 
 
 def authority_of_absolute(target: str) -> str | None:
-    """Return the host, with its port, of an absolute target; None for any other target. Source: RFC
-    9112, 3.2.2."""
+    """The host, with its port, of an absolute target; None for any other target. Source: RFC 9112,
+    3.2.2."""
     rest = None if target.startswith("/") else _after_scheme(target)
     if rest is None:
         return None
@@ -191,12 +187,6 @@ class Response(msgspec.Struct):
     size_bytes: int | None = None
     reason: str | None = None
     close: bool = False
-    finished: Finished | None = None
+    finished: Callable[[], None] | None = None
     operation: str = ""
     facts: object = None
-
-
-class Finished(Protocol):
-    """A callback for a response that has been sent or abandoned."""
-
-    def __call__(self) -> None: ...

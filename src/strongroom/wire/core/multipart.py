@@ -5,10 +5,9 @@
     of blobs:   batch = parts
     part      = an application/http part: request line, header fields, empty line, body
 
-Lives here: boundaries, the fields of a part, the HTTP message inside. Must not live here: the
-meaning of the requests, and the limit of their number. Sources: RFC 2046 section 5.1; "Performing
-entity group transactions"; "Blob Batch"; OData 3.0, batch processing. Lines end with CRLF or LF.
-Text before the first boundary and after the last is ignored.
+Sources: RFC 2046 section 5.1; "Performing entity group transactions"; "Blob Batch"; OData 3.0,
+batch processing. Lines end with CRLF or LF. Text before the first boundary and after the last is
+ignored.
 """
 
 from __future__ import annotations
@@ -57,8 +56,6 @@ class PartRequest(msgspec.Struct, frozen=True):
 
 
 class Batch(msgspec.Struct, frozen=True):
-    """The content of a batch: a changeset, or a single request."""
-
     requests: tuple[PartRequest, ...]
     is_changeset: bool
 
@@ -101,10 +98,7 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
 def parse_independent(
     content_type: str, body: bytes, requests_max: int
 ) -> Steps[tuple[PartRequest, ...]]:
-    """Parse the requests of a blob batch, which are independent. Arguments as of `parse`.
-
-    Raises: StorageError InvalidInput for a malformed batch.
-    """
+    """Parse the requests of a blob batch, which are independent. Arguments as of `parse`."""
     parts = _limited(_parts(body, _boundary(content_type)), requests_max + 1)
     requests = yield from _requests(parts)
     if not requests:
@@ -113,12 +107,12 @@ def parse_independent(
 
 
 def _requests(parts: Iterator[bytes]) -> Steps[tuple[PartRequest, ...]]:
-    found: list[PartRequest] = []
+    requests: list[PartRequest] = []
     for part in parts:
-        found.append(_request(part))
-        if len(found) % _PARTS_AT_ONCE == 0:
+        requests.append(_request(part))
+        if len(requests) % _PARTS_AT_ONCE == 0:
             yield
-    return tuple(found)
+    return tuple(requests)
 
 
 def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
@@ -127,11 +121,10 @@ def _limited(parts: Iterator[bytes], most: int) -> Iterator[bytes]:
 
 
 def _boundary(content_type: str) -> str:
-    """Return the boundary parameter of a multipart/mixed type."""
     if not _is(content_type, "multipart/mixed"):
         raise _invalid("The Content-Type of a batch must be multipart/mixed.")
-    found = _BOUNDARY.search(content_type[:_CONTENT_TYPE_CHARS_MAX])
-    text = (found[1] or found[2]) if found else ""
+    match = _BOUNDARY.search(content_type[:_CONTENT_TYPE_CHARS_MAX])
+    text = (match[1] or match[2]) if match else ""
     if len(text) > _BOUNDARY_CHARS_MAX or _BOUNDARY_TEXT.fullmatch(text) is None:
         raise _invalid("The Content-Type multipart/mixed needs a boundary of 1 to 70 characters.")
     return text
@@ -142,7 +135,7 @@ def _is(content_type: str, kind: str) -> bool:
 
 
 def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
-    """Yield the bytes between the boundary lines. A line end before a boundary belongs to the
+    """The bytes between the boundary lines. A line end before a boundary belongs to the
     boundary."""
     mark = b"--" + boundary.encode("latin-1")
     begin = None
@@ -159,7 +152,7 @@ def _parts(body: bytes, boundary: str) -> Iterator[bytes]:
 
 
 def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
-    """Yield the offsets of lines that begin with these bytes."""
+    """The offsets of lines that begin with these bytes."""
     if body.startswith(mark):
         yield 0
     at = body.find(b"\n" + mark)
@@ -169,7 +162,7 @@ def _lines_with(body: bytes, mark: bytes) -> Iterator[int]:
 
 
 def _split_headers(part: bytes) -> tuple[Fields, bytes]:
-    """Return a part's own fields, and the content after their empty line."""
+    """A part's own fields, and the content after their empty line."""
     begin = part.find(b"\n") + 1
     if part[:begin] not in (b"\n", b"\r\n"):
         raise _invalid("A part of the batch is empty.")
@@ -194,7 +187,7 @@ def _read_fields(text: bytes, at: int) -> tuple[Fields, bytes]:
 
 
 def _line(text: bytes, at: int) -> tuple[str, int]:
-    """Return the line at `at`, without its line end, and the offset of the next line."""
+    """The line at `at`, without its line end, and the offset of the next line."""
     end = text.find(b"\n", at)
     following = len(text) if end < 0 else end + 1
     if following - at > _LINE_BYTES_MAX:
@@ -212,16 +205,16 @@ def _request(part: bytes) -> PartRequest:
     if encoding.lower() not in ("binary", "8bit", "7bit"):
         raise _invalid(f"The Content-Transfer-Encoding '{encoding[:64]}' is not supported.")
     line, at = _line(content, len(content) - len(content.lstrip(b"\r\n")))
-    found = _REQUEST_LINE.fullmatch(line)
-    if found is None:
+    match = _REQUEST_LINE.fullmatch(line)
+    if match is None:
         raise _invalid(f"'{_excerpt(line)}' is no request line.")
     headers, body = _read_fields(content, at)
     content_id = _first(outer, "content-id") or _first(headers, "content-id")
-    return PartRequest(found[1], found[2], headers, _sized(headers, body), content_id)
+    return PartRequest(match[1], match[2], headers, _sized(headers, body), content_id)
 
 
 def _sized(headers: Fields, body: bytes) -> bytes:
-    """Return as many bytes as Content-Length says; without it all, except trailing line ends."""
+    """As many bytes as Content-Length says; without it all, except trailing line ends."""
     text = _first(headers, "content-length")
     if text is None:
         return body.rstrip(b"\r\n")
@@ -245,7 +238,7 @@ def _invalid(reason: str) -> StorageError:
 def write(
     responses: Sequence[PartResponse], is_changeset: bool, batch_id: str, changeset_id: str
 ) -> Steps[tuple[str, bytes]]:
-    """Return the (Content-Type, body) that answers a table batch.
+    """The (Content-Type, body) that answers a table batch.
 
     Arguments:
         is_changeset: whether the requests were in a changeset.
@@ -262,7 +255,7 @@ def write(
 
 
 def write_independent(responses: Iterable[PartResponse], batch_id: str) -> Steps[tuple[str, bytes]]:
-    """Return the (Content-Type, body) that answers a blob batch.
+    """The (Content-Type, body) that answers a blob batch.
 
     Arguments:
         batch_id: a GUID for the boundary, which must not occur in the answers.
@@ -290,14 +283,14 @@ def _enclosed(parts: Sequence[bytes], boundary: str) -> bytes:
 
 
 def _written(response: PartResponse) -> bytes:
-    """Return a part of a table batch; its Content-ID is a header of the inner response."""
+    """The Content-ID of a part of a table batch is a header of the inner response."""
     part = ["Content-Type: application/http", "Content-Transfer-Encoding: binary", ""]
     return _joined([*part, _status_line(response), *_content_id(response)], response)
 
 
 def _written_by_itself(response: PartResponse) -> bytes:
-    """Return a part of a blob batch; its Content-ID is a field of the part, where clients look
-    for it."""
+    """The Content-ID of a part of a blob batch is a field of the part, where clients look for
+    it."""
     part = ["Content-Type: application/http", *_content_id(response), ""]
     return _joined([*part, _status_line(response)], response)
 

@@ -5,9 +5,8 @@
 
 On a port of several services a *mount* comes first: `/blob/ACCOUNT/container/blob`. The suffix
 `-secondary` of an account selects the read-only endpoint; in path style the account's name may
-follow it. Must not live here: naming rules
-(semantics/core/names.py). Source: "Naming and referencing containers, blobs, and metadata"; RFC
-3986.
+follow it. Naming rules: semantics/core/names.py. Source: "Naming and referencing containers, blobs,
+and metadata"; RFC 3986.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ class UrlTarget(msgspec.Struct, frozen=True):
     mount: str = ""
 
     def in_root(self) -> UrlTarget:
-        """Return the same path read as a blob of the root container: `/ACCOUNT/blob`."""
+        """The same path read as a blob of the root container: `/ACCOUNT/blob`."""
         if self.container is None or self.blob is not None:
             return self
         return msgspec.structs.replace(self, container=ROOT_CONTAINER, blob=self.container)
@@ -93,7 +92,7 @@ def parse(raw_path: str, account: str | None = None, mount: str = "") -> UrlTarg
 
 
 def account_of_host(host: str | None, suffixes: tuple[str, ...]) -> str | None:
-    """Return the label before one of the suffixes, in lower case; None for any other host.
+    """The label before one of the suffixes, in lower case; None for any other host.
 
     Arguments:
         host: the Host header, with or without port.

@@ -1,8 +1,8 @@
 """Query strings: percent-decoded, case-insensitive parameters with typed access.
 
-Must not live here: the meaning of a parameter. Source: RFC 3986 section 3.4; the parameters' errors
-are those of "Common REST API error codes". Clients disagree about `+`: form encoders write it for a
-space. The signature shows which one a client means (`strongroom.values.PlusSign`).
+Source: RFC 3986 section 3.4; the parameters' errors are those of "Common REST API error codes".
+Clients disagree about `+`: form encoders write it for a space. The signature shows which one a
+client means (`strongroom.values.PlusSign`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Query:
         self._raw = raw
         self.is_cached = is_cached
         self.has_none_of = values.keys().isdisjoint
-        is_plain = all(len(found) == 1 for found in values.values())
+        is_plain = all(len(sent) == 1 for sent in values.values())
         self.get = {name: one for name, (one,) in values.items()}.get if is_plain else self._only
 
     def __contains__(self, name: str) -> bool:
@@ -54,7 +54,7 @@ class Query:
         return iter(self._values)
 
     def as_sent(self, name: str) -> str:
-        """Return the name of a parameter (lower case) as the client wrote it; for messages."""
+        """The name of a parameter (lower case) as the client wrote it; for messages."""
         pairs = (self._raw or "").split("&")
         names = (decode(pair.partition("=")[0]) for pair in pairs)
         return next((sent for sent in names if sent.lower() == name), name)
@@ -78,7 +78,7 @@ class Query:
         return value
 
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:
-        """Return a whole number within [minimum, maximum], None when it was not sent or is empty.
+        """A whole number within [minimum, maximum], None when it was not sent or is empty.
 
         Raises: InvalidQueryParameterValue, OutOfRangeQueryParameterValue.
         """
@@ -93,18 +93,15 @@ class Query:
         return value
 
     def comma_list(self, name: str, allowed: frozenset[str]) -> frozenset[str]:
-        """Return the elements of a comma-separated list, which may span several parameters.
-
-        Raises: InvalidQueryParameterValue for an element that is not in `allowed`.
-        """
-        found = set()
+        """The elements of a comma-separated list, which may span several parameters."""
+        words = set()
         for text in self._values.get(name, ()):
             for element in text.split(","):
                 word = element.strip().lower()
                 if word and word not in allowed:
                     raise invalid_query(name, text, f"{element.strip()} is not known here.")
-                found.add(word)
-        return frozenset(found - {""})
+                words.add(word)
+        return frozenset(words - {""})
 
 
 # Clients repeat their queries (often a SAS token and nothing else), so parsed queries are cached.
@@ -152,7 +149,7 @@ def _values(raw: str | None, plus: PlusSign) -> dict[str, list[str]]:
 
 
 def _spaced(pair: str, plus: PlusSign) -> str:
-    """Return the parameter with its plus signs replaced by spaces if they mean spaces."""
+    """The parameter with its plus signs replaced by spaces if they mean spaces."""
     raw_name, equals, value = pair.partition("=")
     name = decode(raw_name).lower()
     if plus is PlusSign.UNSIGNED:

@@ -1,7 +1,7 @@
 """Service properties and service statistics as XML.
 
-Must not live here: limits of CORS rules (semantics/core/cors.py), merging with what is stored.
-Sources: "Set Blob Service Properties", "Get Blob Service Properties", "Get Blob Service Stats".
+Limits of CORS rules: semantics/core/cors.py. Sources: "Set Blob Service Properties", "Get Blob
+Service Properties", "Get Blob Service Stats".
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _BLOB: Final = ("DefaultServiceVersion", "DeleteRetentionPolicy", "StaticWebsite
 
 
 def read_shared_properties(body: bytes) -> ServiceProperties:
-    """Do what read_service_properties does, for queues and tables, without the blob sections."""
+    """For queues and tables, without the blob sections."""
     return _read(body, _SHARED)
 
 
 def read_file_properties(body: bytes) -> ServiceProperties:
-    """Do what read_service_properties does, for files: without logging, with a section on SMB."""
+    """For files: without logging, with a section on SMB."""
     return _read(body, (*_SHARED[1:], "ProtocolSettings"))
 
 
 def read_service_properties(body: bytes) -> ServiceProperties:
-    """Return the sections in a body; the others are None.
+    """The sections in a body; the others are None.
 
     Raises: InvalidXmlDocument, InvalidXmlNodeValue, MissingRequiredXmlNode, UnsupportedXmlNode.
     """
@@ -140,7 +140,7 @@ def _website(element: xml.Element) -> StaticWebsite:
 
 
 def _multichannel(settings: xml.Element | None) -> bool | None:
-    """Return whether SMB Multichannel is enabled; None when the document does not contain it."""
+    """Whether SMB Multichannel is enabled; None when the document does not contain it."""
     element = settings
     for name in ("SMB", "Multichannel", "Enabled"):
         if element is None:
@@ -182,7 +182,7 @@ def _words(element: xml.Element | None) -> tuple[str, ...]:
 
 
 def write_service_properties(properties: ServiceProperties) -> bytes:
-    """Return the answer of Get Blob Service Properties: the sections that are not None."""
+    """The answer of Get Blob Service Properties: the sections that are not None."""
     cors = properties.cors
     delete, website = properties.delete_retention, properties.static_website
     hour, minute = properties.hour_metrics, properties.minute_metrics
@@ -201,7 +201,7 @@ def write_service_properties(properties: ServiceProperties) -> bytes:
 
 
 def write_service_stats(status: str, last_sync: int | None) -> bytes:
-    """Return the answer of Get Blob Service Stats.
+    """The answer of Get Blob Service Stats.
 
     Arguments:
         status: live, bootstrap or unavailable.

@@ -1,7 +1,6 @@
 """Stored access policies as XML: the body of Set Container ACL, the answer of Get Container ACL.
 
-Must not live here: what a policy permits (auth/). Source: "Set Container ACL", "Define a stored
-access policy".
+Source: "Set Container ACL", "Define a stored access policy".
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ _QUEUE_LETTERS: Final = frozenset("raup")
 
 
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """Return the policies of a body; none for an empty body. Times remain as sent.
+    """The policies of a body; none for an empty body. Times remain as sent.
 
     Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies.
         InvalidXmlNodeValue for an id that is empty or longer than 64 characters, a malformed time,
@@ -45,11 +44,8 @@ def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
 
 
 def read_queue_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """Parse the stored access policies of a queue, like `read_signed_identifiers`.
-
-    Raises: as `read_signed_identifiers`; InvalidXmlDocument, not InvalidXmlNodeValue, for
-        permissions that queues do not have.
-    """
+    """As `read_signed_identifiers`, but InvalidXmlDocument, not InvalidXmlNodeValue, for
+    permissions that queues do not have."""
     try:
         policies = read_signed_identifiers(body)
     except StorageError as error:
@@ -93,7 +89,7 @@ def _is_permission(text: str) -> bool:
 
 
 def write_signed_identifiers(policies: Iterable[AccessPolicy]) -> bytes:
-    """Return the answer of Get Container ACL, and of the same operation of other services."""
+    """The answer of Get Container ACL, and of the same operation of other services."""
     rows = "".join(map(_policy_xml, policies))
     if not rows:
         return f"{xml.DECLARATION}<SignedIdentifiers />".encode()
@@ -108,6 +104,6 @@ def _policy_xml(policy: AccessPolicy) -> str:
 
 
 def _seven_digits(text: str | None) -> str | None:
-    """Return a time as answers show it; it was stored as it was sent."""
+    """A time as answers show it; it was stored as it was sent."""
     ticks = None if text is None else parse_iso8601(text)
     return text if ticks is None else iso7(ticks)

@@ -1,7 +1,7 @@
 """User delegation keys as XML: the request for a key, and the key that is issued.
 
-Must not live here: which times are accepted (services/core/delegation.py), how a key is derived
-(auth/delegation.py). Source: "Get User Delegation Key", request body and response body.
+Which times are accepted: services/core/delegation.py; how a key is derived: auth/delegation.py.
+Source: "Get User Delegation Key", request body and response body.
 """
 
 from __future__ import annotations
@@ -31,22 +31,17 @@ class KeyInfo(msgspec.Struct, frozen=True):
 
 
 def read_key_info(body: bytes) -> KeyInfo:
-    """Parse the body of Get User Delegation Key.
-
-    Raises: StorageError InvalidXmlDocument, UnsupportedXmlNode, MissingRequiredXmlNode,
-        InvalidXmlNodeValue.
-    """
     root = xml.read(body, "KeyInfo")
     root.only("Start", "Expiry", "DelegatedUserTid")
     start, tenant = root.child("Start"), root.child("DelegatedUserTid")
-    given = "" if tenant is None else tenant.text.strip()
-    if given and not _TENANT.fullmatch(given):
-        raise xml.invalid_node("DelegatedUserTid", given, "It must be the id of a tenant.")
+    tenant_id = "" if tenant is None else tenant.text.strip()
+    if tenant_id and not _TENANT.fullmatch(tenant_id):
+        raise xml.invalid_node("DelegatedUserTid", tenant_id, "It must be the id of a tenant.")
     has_start = start is not None and start.text.strip()
     return KeyInfo(
         _ticks(start) if start is not None and has_start else None,
         _ticks(root.require("Expiry")),
-        given,
+        tenant_id,
     )
 
 
@@ -69,12 +64,7 @@ def write_user_delegation_key(
     delegated_tenant: str,
     value: bytes,
 ) -> bytes:
-    """Return the answer of Get User Delegation Key.
-
-    Arguments:
-        start, expiry: in ticks, whole seconds.
-        value: the key.
-    """
+    """`start` and `expiry` are in ticks, whole seconds."""
     fields = [
         ("SignedOid", object_id),
         ("SignedTid", tenant),

@@ -1,8 +1,8 @@
 """Hardened reading of XML, and the parts for writing it with templates.
 
-Lives here: a bounded reader without document types, entities or namespaces, and escaping. Must not
-live here: the documents themselves (each has a module). Source: XML 1.0; errors InvalidXmlDocument
-and InvalidXmlNodeValue of "Common REST API error codes".
+A bounded reader without document types, entities or namespaces, and escaping; each document has a
+module. Source: XML 1.0; errors InvalidXmlDocument and InvalidXmlNodeValue of "Common REST API error
+codes".
 
 The reader is Expat itself. A document type is refused when it begins, so that no entity, internal
 or external, can ever be declared.
@@ -59,21 +59,17 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def child(self, name: str) -> Element | None:
-        """Return the first child with this name."""
+        """The first child with this name."""
         return next((child for child in self.children if child.name == name), None)
 
     def require(self, name: str) -> Element:
-        """Return what `child` returns. Raises: MissingRequiredXmlNode."""
-        found = self.child(name)
-        if found is None:
+        child = self.child(name)
+        if child is None:
             raise missing_node(name)
-        return found
+        return child
 
     def only(self, *names: str) -> None:
-        """Check that every child has one of these names, and none is repeated.
-
-        Raises: UnsupportedXmlNode, InvalidXmlDocument.
-        """
+        """Check that every child has one of these names, and none is repeated."""
         seen = set()
         for child in self.children:
             if child.name not in names:
@@ -88,8 +84,7 @@ class UnexpectedXml(Exception):
 
 
 def invalid_document(reason: str, place: tuple[int, int] | None = None) -> StorageError:
-    """Return 400 InvalidXmlDocument with the reason and, where it is known, the line and
-    position."""
+    """`place` is the line and the position, where it is known."""
     where: errors.Extras = ()
     if place is not None:
         where = (("LineNumber", str(place[0])), ("LinePosition", str(place[1])))
@@ -97,7 +92,6 @@ def invalid_document(reason: str, place: tuple[int, int] | None = None) -> Stora
 
 
 def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
-    """Return 400 InvalidXmlNodeValue with the element's name, its value and the reason."""
     extras: errors.Extras = (("XmlNodeName", name), ("XmlNodeValue", value[:1024]))
     return StorageError(
         errors.INVALID_XML_NODE_VALUE, None, (*extras, ("Reason", reason)) if reason else extras
@@ -105,17 +99,15 @@ def invalid_node(name: str, value: str, reason: str = "") -> StorageError:
 
 
 def unsupported_node(name: str) -> StorageError:
-    """Return 400 UnsupportedXmlNode with the element's name."""
     return StorageError(errors.UNSUPPORTED_XML_NODE, None, (("XmlNodeName", name),))
 
 
 def missing_node(name: str) -> StorageError:
-    """Return 400 MissingRequiredXmlNode with the element's name."""
     return StorageError(errors.MISSING_REQUIRED_XML_NODE, None, (("XmlNodeName", name),))
 
 
 def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> Element:
-    """Return the tree of a small document whose outermost element is `root`.
+    """The tree of a small document whose outermost element is `root`.
 
     Raises: InvalidXmlDocument, RequestBodyTooLarge.
     """
@@ -219,23 +211,22 @@ def escape(text: str) -> str:
 
 
 def has_illegal(text: str) -> bool:
-    """Return whether a text has a character that XML does not permit."""
+    """Whether a text has a character that XML does not permit."""
     return _ILLEGAL.search(text) is not None
 
 
 def element(name: str, text: str | None) -> str:
-    """Return `<name>text</name>`, or `<name />` without text."""
+    """`<name>text</name>`, or `<name />` without text."""
     return f"<{name}>{escape(text)}</{name}>" if text else f"<{name} />"
 
 
 def optional_element(name: str, text: str | None) -> str:
-    """Return what `element` returns, and "" for None."""
+    """ "" for None."""
     return "" if text is None else element(name, text)
 
 
 def name_element(name: str, tag: str = "Name") -> str:
-    """Return the element of a blob's name, percent-encoded and marked when XML cannot represent
-    it."""
+    """The element of a blob's name, percent-encoded and marked when XML cannot represent it."""
     if _SPECIAL.search(name) is None:
         return f"<{tag}>{name}</{tag}>"
     if _ILLEGAL.search(name) is None:
@@ -245,7 +236,7 @@ def name_element(name: str, tag: str = "Name") -> str:
 
 
 def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
-    """Return `<Metadata>` with an element for each pair; "" for None."""
+    """`<Metadata>` with an element for each pair; "" for None."""
     if metadata is None:
         return ""
     if not metadata:
@@ -255,32 +246,32 @@ def metadata_element(metadata: tuple[tuple[str, str], ...] | None) -> str:
 
 
 def pieces(head: str, rows: Iterable[str], tail: str, rows_at_once: int = 64) -> Iterator[bytes]:
-    """Yield a long document, piece by piece.
+    """A long document, piece by piece.
 
     Arguments:
         rows: consumed lazily, as the pieces are made.
         rows_at_once: rows in one piece; they should take some tenths of a millisecond.
     """
     yield head.encode("utf-8", "replace")
-    left = iter(rows)
-    while part := "".join(islice(left, rows_at_once)):
+    remaining = iter(rows)
+    while part := "".join(islice(remaining, rows_at_once)):
         yield part.encode("utf-8", "replace")
     yield tail.encode("utf-8", "replace")
 
 
 def enumeration(
-    asked: PageRequest, tag: str, rows: Iterable[str], next_marker: str
+    request: PageRequest, tag: str, rows: Iterable[str], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield a page of a list of the account, piece by piece.
+    """A page of a list of the account, piece by piece.
 
     Arguments:
         rows: consumed lazily, as the pieces are made; they are written inside `<tag>`.
         next_marker: empty on the last page.
     """
-    most = None if asked.max_results is None else str(asked.max_results)
+    most = None if request.max_results is None else str(request.max_results)
     head = (
-        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(asked.endpoint)}">'
-        f"{optional_element('Prefix', asked.prefix)}{optional_element('Marker', asked.marker)}"
+        f'{DECLARATION}<EnumerationResults ServiceEndpoint="{escape(request.endpoint)}">'
+        f"{optional_element('Prefix', request.prefix)}{optional_element('Marker', request.marker)}"
         f"{optional_element('MaxResults', most)}<{tag}>"
     )
     tail = f"</{tag}>{element('NextMarker', next_marker)}</EnumerationResults>"
@@ -288,17 +279,17 @@ def enumeration(
 
 
 def rows_in(tag: str, rows: Iterable[str]) -> Iterator[str]:
-    """Yield the rows inside `<tag>`, as rows; `<tag />` when there is none."""
-    left = iter(rows)
-    first = next(left, None)
+    """The rows inside `<tag>`, as rows; `<tag />` when there is none."""
+    remaining = iter(rows)
+    first = next(remaining, None)
     if first is None:
         yield f"<{tag} />"
         return
     yield f"<{tag}>"
     yield first
-    yield from left
+    yield from remaining
     yield f"</{tag}>"
 
 
-def _escaped(found: re.Match[str]) -> str:
-    return _ESCAPES.get(found[0], "\ufffd")
+def _escaped(match: re.Match[str]) -> str:
+    return _ESCAPES.get(match[0], "\ufffd")

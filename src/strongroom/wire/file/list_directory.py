@@ -1,6 +1,6 @@
 """The answers of List Directories and Files, List Ranges, List Handles and Get Share Stats.
 
-Must not live here: what is listed. Source: these operations' pages; reference file.md 2, 4 and 5.
+Source: these operations' pages; reference file.md 2, 4 and 5.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ListedNode(msgspec.Struct, frozen=True):
 def write_directory(
     listing: DirectoryList, nodes: Iterable[ListedNode], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield a page of a directory, piece by piece; `next_marker` is empty on the last page."""
+    """A page of a directory, piece by piece; `next_marker` is empty on the last page."""
     most = None if listing.max_results is None else str(listing.max_results)
     number = None if listing.id is None else str(listing.id)
     snapshot_attribute = ""
@@ -85,21 +85,21 @@ def _row(node: ListedNode) -> str:
 
 
 def _properties(node: ListedNode) -> str:
-    found = "" if node.is_directory else f"<Content-Length>{node.size_bytes}</Content-Length>"
+    elements = "" if node.is_directory else f"<Content-Length>{node.size_bytes}</Content-Length>"
     if node.times is not None:
         *ticks, modified = node.times
         named = zip(_TIMES, ticks, strict=True)
-        found += "".join(xml.element(name, iso7(time)) for name, time in named)
-        found += xml.element("Last-Modified", rfc1123(modified))
+        elements += "".join(xml.element(name, iso7(time)) for name, time in named)
+        elements += xml.element("Last-Modified", rfc1123(modified))
     if node.etag is not None:
-        found += xml.element("Etag", etag_text(node.etag))
-    return f"<Properties>{found}</Properties>" if found else "<Properties />"
+        elements += xml.element("Etag", etag_text(node.etag))
+    return f"<Properties>{elements}</Properties>" if elements else "<Properties />"
 
 
 def write_ranges(
     ranges: Iterable[tuple[int, int, bool]], next_marker: str | None
 ) -> Iterator[bytes]:
-    """Yield List Ranges, piece by piece.
+    """List Ranges, piece by piece.
 
     Arguments:
         ranges: (first byte, last byte, whether it was cleared), in order.
@@ -131,7 +131,7 @@ class ListedHandle(msgspec.Struct, frozen=True):
 
 
 def write_handles(handles: Iterable[ListedHandle], next_marker: str) -> Iterator[bytes]:
-    """Yield a page of List Handles, piece by piece; `next_marker` is empty on the last page."""
+    """A page of List Handles, piece by piece; `next_marker` is empty on the last page."""
     rows = xml.rows_in("Entries", map(_handle, handles))
     tail = f"{xml.element('NextMarker', next_marker)}</EnumerationResults>"
     return xml.pieces(f"{xml.DECLARATION}<EnumerationResults>", rows, tail)
@@ -147,15 +147,15 @@ def _handle(one: ListedHandle) -> str:
         ("ClientIp", one.client_ip),
         ("OpenTime", rfc1123(one.opened)),
     )
-    found = "".join(xml.element(name, value) for name, value in named)
+    elements = "".join(xml.element(name, value) for name, value in named)
     if one.reconnected is not None:
-        found += xml.element("LastReconnectTime", rfc1123(one.reconnected))
+        elements += xml.element("LastReconnectTime", rfc1123(one.reconnected))
     rights = "".join(xml.element("AccessRight", right) for right in one.rights)
-    return f"<Handle>{found}<AccessRightList>{rights}</AccessRightList></Handle>"
+    return f"<Handle>{elements}<AccessRightList>{rights}</AccessRightList></Handle>"
 
 
 def write_stats(total_bytes: int) -> bytes:
-    """Return Get Share Stats: whole GiB, rounded up, and bytes."""
+    """Get Share Stats: whole GiB, rounded up, and bytes."""
     gib = -(-total_bytes // _GIB)
     return (
         f"{xml.DECLARATION}<ShareStats><ShareUsage>{gib}</ShareUsage>"

@@ -1,7 +1,4 @@
-"""The answer of List Shares.
-
-Must not live here: which shares are listed. Source: "List Shares"; reference file.md 2.
-"""
+"""The answer of List Shares. Source: "List Shares"; reference file.md 2."""
 
 from __future__ import annotations
 
@@ -34,23 +31,19 @@ class ShareItem(msgspec.Struct, frozen=True):
 
 
 def write_shares(
-    asked: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str
+    request: xml.PageRequest, shares: Iterable[ShareItem], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield the page as XML, piece by piece.
-
-    Arguments:
-        next_marker: empty on the last page.
-    """
-    return xml.enumeration(asked, "Shares", map(_row, shares), next_marker)
+    """The page as XML, piece by piece; `next_marker` is empty on the last page."""
+    return xml.enumeration(request, "Shares", map(_row, shares), next_marker)
 
 
 def _row(item: ShareItem) -> str:
     status, state, duration = item.lease
-    named = kept = ""
+    after_name = at_end = ""
     if item.snapshot is not None:
-        named = f"<Snapshot>{iso7(item.snapshot)}</Snapshot>"
+        after_name = f"<Snapshot>{iso7(item.snapshot)}</Snapshot>"
     if item.deleted is not None:
-        named, kept = item.deleted.elements_after_name(), item.deleted.property_elements()
+        after_name, at_end = item.deleted.elements_after_name(), item.deleted.property_elements()
     properties = (
         f"<Last-Modified>{rfc1123(item.modified)}</Last-Modified>"
         f"<Etag>{xml.escape(etag_text(item.etag))}</Etag><Quota>{item.quota_gib}</Quota>"
@@ -58,9 +51,9 @@ def _row(item: ShareItem) -> str:
         f"<AccessTierChangeTime>{rfc1123(item.tier_changed)}</AccessTierChangeTime>"
         f"{xml.element('LeaseStatus', status)}{xml.element('LeaseState', state)}"
         f"{xml.optional_element('LeaseDuration', duration)}<EnabledProtocols>SMB</EnabledProtocols>"
-        f"{kept}"
+        f"{at_end}"
     )
     return (
-        f"<Share>{xml.element('Name', item.name)}{named}<Properties>{properties}</Properties>"
+        f"<Share>{xml.element('Name', item.name)}{after_name}<Properties>{properties}</Properties>"
         f"{xml.metadata_element(item.metadata)}</Share>"
     )

@@ -1,32 +1,24 @@
-"""The answer of List Queues.
-
-Must not live here: which queues are listed. Source: "List Queues".
-"""
+"""The answer of List Queues. Source: "List Queues"."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-import msgspec
-
 from strongroom.values import Metadata
 from strongroom.wire.core import xml
 
 
-class QueueItem(msgspec.Struct, frozen=True):
-    """One queue; `metadata` is None unless requested."""
-
-    name: str
-    metadata: Metadata | None = None
-
-
 def write_queues(
-    asked: xml.PageRequest, queues: Iterable[QueueItem], next_marker: str
+    request: xml.PageRequest, queues: Iterable[tuple[str, Metadata | None]], next_marker: str
 ) -> Iterator[bytes]:
-    """Yield the page as XML, piece by piece; `next_marker` is empty on the last page."""
-    return xml.enumeration(asked, "Queues", map(_row, queues), next_marker)
+    """The page as XML, piece by piece.
 
-
-def _row(item: QueueItem) -> str:
-    name = xml.escape(item.name)
-    return f"<Queue><Name>{name}</Name>{xml.metadata_element(item.metadata)}</Queue>"
+    Arguments:
+        queues: the name and the metadata of each; None = metadata was not requested.
+        next_marker: empty on the last page.
+    """
+    rows = (
+        f"<Queue><Name>{xml.escape(name)}</Name>{xml.metadata_element(metadata)}</Queue>"
+        for name, metadata in queues
+    )
+    return xml.enumeration(request, "Queues", rows, next_marker)

@@ -1,7 +1,7 @@
 """Messages as XML: the body of Put Message and Update Message, the answers of Put, Get and Peek.
 
-Must not live here: the final limit of a text's length (semantics/queue/messages.py), which messages
-are returned. Sources: "Put Message", "Get Messages", "Peek Messages".
+The final limit of a text's length: semantics/queue/messages.py. Sources: "Put Message", "Get
+Messages", "Peek Messages".
 
 The text of a message is kept as XML represents it, white space included. Line ends follow XML: a
 lone CR, or CR LF, becomes LF unless it was written `&#13;`. Markup inside the text is refused:
@@ -37,10 +37,6 @@ class MessageItem(msgspec.Struct, frozen=True):
 
 
 def read_message(body: bytes) -> str:
-    """Return the text of a message.
-
-    Raises: InvalidXmlDocument, MissingRequiredXmlNode, UnsupportedXmlNode, RequestBodyTooLarge.
-    """
     reader = _Reader()
     handlers = xml.Handlers(reader.start, reader.end, reader.text)
     xml.parse(body, limits.MESSAGE_BODY_BYTES_MAX, handlers)
@@ -50,8 +46,7 @@ def read_message(body: bytes) -> str:
 
 
 def read_optional_message(body: bytes) -> str | None:
-    """Return what `read_message` returns; None for an empty body, which does not change the
-    text."""
+    """None for an empty body, which does not change the text."""
     return read_message(body) if body else None
 
 
@@ -91,7 +86,7 @@ class _Reader:
 
 
 def write_messages(messages: Iterable[MessageItem]) -> bytes:
-    """Return the answer of Put Message, Get Messages or Peek Messages."""
+    """The answer of Put Message, Get Messages or Peek Messages."""
     rows = "".join(map(_row, messages))
     if not rows:
         return f"{xml.DECLARATION}<QueueMessagesList />".encode()

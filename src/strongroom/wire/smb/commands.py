@@ -1,8 +1,4 @@
-"""The commands of SMB 2 and 3 by their numbers.
-
-Lives here: the numbers. Must not live here: the layout of any message, the code that executes a
-command. Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2.
-"""
+"""The commands of SMB 2 and 3 by their numbers. Source: [MS-SMB2] section 2.2.1.2; smb.md 1.2."""
 
 from __future__ import annotations
 
@@ -11,7 +7,7 @@ from typing import Final
 
 
 class Command(enum.IntEnum):
-    """The commands, by their numbers in requests and responses."""
+    """By their numbers in requests and responses."""
 
     NEGOTIATE = 0
     SESSION_SETUP = 1
@@ -35,7 +31,7 @@ class Command(enum.IntEnum):
 
 
 def name_of(number: int) -> str:
-    """Return the name of a command; `UNKNOWN` for an undefined number."""
+    """`UNKNOWN` for an undefined number."""
     return _NAMES.get(number, "UNKNOWN")
 
 

@@ -1,7 +1,6 @@
 """Compounds: several messages in one frame, one after the other.
 
-Lives here: splitting a frame into messages, and joining responses. Must not live here: which ids an
-element inherits (servers/smb/). Source: [MS-SMB2] sections 3.2.4.1.4, 3.3.5.2.7; smb.md 1.4.
+Source: [MS-SMB2] sections 3.2.4.1.4, 3.3.5.2.7; smb.md 1.4.
 """
 
 from __future__ import annotations
@@ -26,28 +25,28 @@ class CompoundElement(msgspec.Struct, frozen=True):
 
 
 def split(frame: memoryview) -> tuple[CompoundElement, ...]:
-    """Return the messages of a frame, in order.
+    """The messages of a frame, in order.
 
     Raises: MalformedMessage when a header is truncated, or when there are too many messages. Also
         when NextCommand is not an aligned offset after the header and within the frame.
     """
-    found: list[CompoundElement] = []
+    elements: list[CompoundElement] = []
     at = 0
     while True:
         header = read_header(frame, at)
         step = header.next_command
-        found.append(CompoundElement(header, frame[at : at + step] if step else frame[at:]))
+        elements.append(CompoundElement(header, frame[at : at + step] if step else frame[at:]))
         if not step:
-            return tuple(found)
+            return tuple(elements)
         if step < HEADER_BYTES or step % _ALIGNMENT or at + step >= len(frame):
             raise MalformedMessage(f"NextCommand is {step} at {at} of {len(frame)} bytes")
-        if len(found) == ELEMENTS_MAX:
+        if len(elements) == ELEMENTS_MAX:
             raise MalformedMessage(f"a compound of more than {ELEMENTS_MAX} messages")
         at += step
 
 
 def related_chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[CompoundElement]]:
-    """Yield the chains of related elements: each element that is not related begins a chain.
+    """The chains of related elements: each element that is not related begins a chain.
 
     The first chain may begin with a related element, which is an error of the client.
     """
@@ -60,5 +59,5 @@ def related_chains(elements: Sequence[CompoundElement]) -> Iterator[Sequence[Com
 
 
 def padding(size_bytes: int) -> bytes:
-    """Return the zeros that follow an element of this size, unless it is the last."""
+    """The zeros that follow an element of this size, unless it is the last."""
     return bytes(-size_bytes % _ALIGNMENT)

@@ -1,7 +1,6 @@
 """The body of an error response, and of an interim response.
 
-Lives here: its layout. Must not live here: which status is sent when. Source: [MS-SMB2] section
-2.2.2; smb.md 1.2.
+Source: [MS-SMB2] section 2.2.2; smb.md 1.2.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ NO_DATA: Final = _FIXED.pack(_STRUCTURE_SIZE, 0, 0) + b"\0"
 
 
 def write_error(data: bytes = b"", *, in_context: bool = False) -> bytes:
-    """Return the body of an error response.
+    """The body of an error response.
 
     Arguments:
         data: the ErrorData that the status requires.

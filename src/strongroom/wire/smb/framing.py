@@ -1,7 +1,6 @@
 """Frames: each SMB message is preceded by its length in four bytes.
 
-Lives here: splitting the received bytes of a socket into frames, the length prefix. Must not live
-here: the content of a frame, sockets. Source: [MS-SMB2] section 2.1 (Direct TCP); smb.md 1.1.
+Source: [MS-SMB2] section 2.1 (Direct TCP); smb.md 1.1.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ TRANSFORM_PROTOCOL_ID: Final = b"\xfdSMB"
 
 
 def prefix(size_bytes: int) -> bytes:
-    """Return the four bytes before a frame of this size."""
+    """The four bytes before a frame of this size."""
     return size_bytes.to_bytes(PREFIX_BYTES, "big")
 
 
@@ -47,17 +46,17 @@ class FrameAssembler:
 
     @property
     def is_frame_incomplete(self) -> bool:
-        """Return whether a frame has begun and is incomplete."""
+        """Whether a frame has begun and is incomplete."""
         return self._frame is not None or self._partial_bytes > 0
 
     def buffer(self) -> memoryview:
-        """Return the memory for the next received bytes. It is never empty."""
+        """The memory for the next received bytes. It is never empty."""
         if self._frame is not None:
             return memoryview(self._frame)[self._filled : self._filled + _RECEIVED_AT_ONCE_BYTES]
         return memoryview(self._inbox)[self._partial_bytes :]
 
     def received(self, count: int) -> Iterator[memoryview]:
-        """Yield the frames that are complete after `count` more bytes are in the buffer.
+        """The frames that are complete after `count` more bytes are in the buffer.
 
         Raises: MalformedMessage for a frame that is empty, too long, or of another transport.
         """

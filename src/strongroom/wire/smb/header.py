@@ -1,7 +1,6 @@
 """The header of 64 bytes that begins every message of SMB 2 and 3, and the id of an open.
 
-Lives here: both structures and the flag bits. Must not live here: the body after the header, how
-messages are chained. Source: [MS-SMB2] sections 2.2.1, 2.2.14.1; smb.md 1.2.
+Source: [MS-SMB2] sections 2.2.1, 2.2.14.1; smb.md 1.2.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class FileId(msgspec.Struct, frozen=True):
 
     @property
     def is_placeholder(self) -> bool:
-        """Return whether it stands for the open of the previous message."""
+        """Whether it stands for the open of the previous message."""
         return self.persistent == self.volatile == ALL_ONES
 
 
@@ -46,7 +45,7 @@ PLACEHOLDER: Final = FileId(ALL_ONES, ALL_ONES)
 
 
 class Header(msgspec.Struct, frozen=True):
-    """A header. In a request, `status` contains the ChannelSequence in its low 16 bits.
+    """In a request, `status` contains the ChannelSequence in its low 16 bits.
 
     `process_id` and `tree_id` together are the AsyncId when the flag ASYNC_COMMAND is set.
     """
@@ -65,17 +64,17 @@ class Header(msgspec.Struct, frozen=True):
 
     @property
     def channel_sequence(self) -> int:
-        """Return the ChannelSequence of a request of SMB 3."""
+        """Of a request of SMB 3."""
         return self.status & 0xFFFF
 
     @property
     def async_id(self) -> int:
-        """Return the AsyncId, which is valid only with the flag ASYNC_COMMAND."""
+        """Valid only with the flag ASYNC_COMMAND."""
         return self.process_id | self.tree_id << 32
 
     @property
     def is_related(self) -> bool:
-        """Return whether the message takes its ids from the previous one in the chain."""
+        """Whether the message takes its ids from the previous one in the chain."""
         return bool(self.flags & RELATED_OPERATIONS)
 
 
@@ -83,9 +82,7 @@ _LAYOUT: Final = Layout(Header, "HIHHIIQIIQ16s")
 
 
 def read_header(data: bytes | memoryview, at: int = 0) -> Header:
-    """Parse the header that begins at `at`.
-
-    Its command may be an undefined number.
+    """Parse the header that begins at `at`. Its command may be an undefined number.
 
     Raises: MalformedMessage when it is truncated, or has another protocol id or another size.
     """
@@ -95,5 +92,4 @@ def read_header(data: bytes | memoryview, at: int = 0) -> Header:
 
 
 def write_header(header: Header) -> bytes:
-    """Return the 64 bytes of a header."""
     return _START + _LAYOUT.write(header)

@@ -1,7 +1,7 @@
-"""Refusals that depend on the bytes of a message alone, and their NT statuses.
+"""Refusals that depend on the bytes of a message alone, and their NT statuses (statuses.py).
 
-Lives here: the one exception that codecs raise besides MalformedMessage. Must not live here: the
-statuses (statuses.py). Sources: [MS-ERREF] section 2.3.1; [MS-FSA] sections 2.1.5.6 and 2.1.5.12.
+Besides MalformedMessage, codecs raise only this exception. Sources: [MS-ERREF] section 2.3.1;
+[MS-FSA] sections 2.1.5.6 and 2.1.5.12.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """NTSTATUS values that only SMB sends.
 
-Lives here: the values that are in no row of the error tables. Must not live here: values that
-belong to a REST error too (errors/file.py). Source: [MS-ERREF] section 2.3.1.
+Values that belong to a REST error too are in errors/file.py. Source: [MS-ERREF] section 2.3.1.
 """
 
 from __future__ import annotations

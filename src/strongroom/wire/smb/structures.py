@@ -1,7 +1,6 @@
 """Declared layouts of the fixed parts of SMB's structures, and bounds of the variable ones.
 
-Lives here: `Layout`, and the check of an (offset, length) pair. Must not live here: any structure;
-each has a module. All integers are little-endian. Source: [MS-SMB2] section 2.2; smb.md 5.2.
+All integers are little-endian. Source: [MS-SMB2] section 2.2; smb.md 5.2.
 """
 
 from __future__ import annotations
@@ -35,18 +34,18 @@ class Layout(Generic[S]):
         self.size = self._struct.size
 
     def read(self, data: bytes | memoryview, at: int = 0) -> S:
-        """Parse the struct that begins at `at`. Raises: MalformedMessage when it is truncated."""
+        """Raises MalformedMessage when the struct that begins at `at` is truncated."""
         if at < 0 or len(data) - at < self.size:
             raise MalformedMessage(f"{self._kind.__name__} needs {self.size} bytes from {at} on")
         return self._kind(*self._struct.unpack_from(data, at))
 
     def write(self, value: S) -> bytes:
-        """Return the bytes of a struct; reserved bytes are zero."""
+        """Reserved bytes are zero."""
         return self._struct.pack(*msgspec.structs.astuple(value))
 
 
 def variable_part(data: memoryview, offset: int, length: int, *, after: int) -> memoryview:
-    """Return the variable part to which an (offset, length) pair of a structure refers.
+    """The variable part to which an (offset, length) pair of a structure refers.
 
     Arguments:
         data: the message, from the first byte that offsets count from.

@@ -1,8 +1,5 @@
-"""The header of 52 bytes before an encrypted frame.
-
-Lives here: its layout. Must not live here: ciphers (security/encryption.py). Source: [MS-SMB2]
-section 2.2.41; smb.md 1.9.
-"""
+"""The header of 52 bytes before an encrypted frame. Source: [MS-SMB2] section 2.2.41; smb.md
+1.9."""
 
 from __future__ import annotations
 
@@ -21,7 +18,7 @@ _IS_ENCRYPTED: Final = 1
 
 
 class TransformHeader(msgspec.Struct, frozen=True):
-    """The header of an encrypted frame. `nonce` is padded with zeros to 16 bytes."""
+    """`nonce` is padded with zeros to 16 bytes."""
 
     tag: bytes
     nonce: bytes
@@ -47,7 +44,7 @@ def read_transform(frame: memoryview) -> TransformHeader:
 
 
 def write_transform(nonce: bytes, plain_bytes: int, session_id: int) -> bytes:
-    """Return the header of an encrypted frame, with zeros in place of the tag."""
+    """The header of an encrypted frame, with zeros in place of the tag."""
     nonce = nonce.ljust(NONCE_BYTES, b"\0")
     header = TransformHeader(bytes(16), nonce, plain_bytes, _IS_ENCRYPTED, session_id)
     return TRANSFORM_PROTOCOL_ID + _LAYOUT.write(header)

@@ -1,9 +1,8 @@
 """The OData 3.0 JSON protocol of the Table service: formats, entity tags, errors.
 
-Lives here: negotiation of the level of metadata, the text of an entity tag, the document of an
-error. Must not live here: parsing of entities (odata_entities.py) and writing of documents
-(odata_documents.py). Source: "Payload format for Table service operations", "Table service error
-codes", "Specifying conditional headers"; reference sections 2 and 8.
+Entities are parsed by odata_entities.py; odata_documents.py writes documents. Source: "Payload
+format for Table service operations", "Table service error codes", "Specifying conditional headers";
+reference sections 2 and 8.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Metadata(enum.Enum):
 
     @property
     def content_type(self) -> str:
-        """Return the Content-Type of an answer."""
+        """The Content-Type of an answer."""
         return f"{_JSON};odata={self.value};streaming=true;charset=utf-8"
 
 
@@ -50,24 +49,21 @@ _WORDS: Final = {level.value: level for level in Metadata}
 
 @lru_cache(maxsize=128)
 def negotiate(accept: str | None, requested_format: str | None) -> Metadata:
-    """Return the level of metadata that a request wants.
+    """The level of metadata that a request wants.
 
     Arguments:
         accept: the Accept header; without one, or with `*/*`, metadata is minimal. The best range
             counts, by `q` and then by order; `q=0` excludes a range.
         requested_format: `$format`, which overrides Accept; empty = not given.
-
-    Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
-        MediaTypeNotSupported.
     """
-    given = (
+    requested = (
         requested_format if requested_format is not None and requested_format.strip() else accept
     )
-    if given is None or not given.strip():
+    if requested is None or not requested.strip():
         return Metadata.MINIMAL
-    wanted = sorted(given.split(","), key=_quality, reverse=True)
+    ranges = sorted(requested.split(","), key=_quality, reverse=True)
     refusal: StorageError | None = None
-    for one in wanted:
+    for one in ranges:
         if not _quality(one):
             break
         try:
@@ -78,7 +74,7 @@ def negotiate(accept: str | None, requested_format: str | None) -> Metadata:
 
 
 def _quality(media_range: str) -> float:
-    """Return the weight of a media range; a malformed weight counts as 1, the default."""
+    """The weight of a media range; a malformed weight counts as 1, the default."""
     for parameter in media_range.split(";")[1:]:
         name, _, value = parameter.partition("=")
         if name.strip().lower() == "q" and _QUALITY.fullmatch(value.strip()):
@@ -108,35 +104,25 @@ def _level(media_range: str) -> Metadata:
 
 
 def check_content_type(content_type: str | None) -> None:
-    """Check that a request's document is JSON.
-
-    Raises: StorageError AtomFormatNotSupported, JsonVerboseFormatNotSupported,
-        MediaTypeNotSupported.
-    """
+    """Check that a request's document is JSON."""
     if content_type is not None and content_type.strip():
         _level(content_type)
 
 
 def etag_text(timestamp: int) -> str:
-    """Return the entity tag of a Timestamp: `W/"datetime'2013-08-09T18%3A55%3A48.3402073Z'"`.
-
-    Arguments:
-        timestamp: in ticks.
-    """
+    """The entity tag of a Timestamp in ticks: `W/"datetime'2013-08-09T18%3A55%3A48.3402073Z'"`."""
     moment = iso7(timestamp).replace(":", "%3A")  # no other character needs an escape
     return f"W/\"datetime'{moment}'\""
 
 
 def read_match(text: str) -> int | None:
-    """Return the Timestamp in If-Match; None for `*`, NO_TIMESTAMP for a weak tag of another form.
-
-    Raises: StorageError InvalidInput for text that is not a weak tag.
-    """
+    """The Timestamp in If-Match; None for `*`, NO_TIMESTAMP for a weak tag of another form. A text
+    that is not a weak tag is refused."""
     tag = text.strip()
     if tag == ANY:
         return None
-    found = _TAG.fullmatch(tag)
-    ticks = None if found is None else parse_iso8601(unquote(found[1]))
+    match = _TAG.fullmatch(tag)
+    ticks = None if match is None else parse_iso8601(unquote(match[1]))
     if ticks is None and _WEAK_TAG.fullmatch(tag):
         return NO_TIMESTAMP
     if ticks is None:
@@ -149,12 +135,7 @@ _DETAIL: Final = "AuthenticationErrorDetail"
 
 
 def error_body(error: StorageError, request_id: str, now: int) -> bytes:
-    """Return the JSON of an error.
-
-    Arguments:
-        request_id: x-ms-request-id of the response.
-        now: wall time in ticks.
-    """
+    """`request_id` is x-ms-request-id of the response; `now` is wall time in ticks."""
     # The other services have an element of its own for it.
     detail = "".join(f" {value}" for name, value in error.extras if name == _DETAIL)
     text = f"{error.message}{detail}\nRequestId:{request_id}\nTime:{iso7(now)}"

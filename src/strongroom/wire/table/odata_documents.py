@@ -1,10 +1,8 @@
 """The JSON documents of the Table service's answers, at the three levels of metadata.
 
-Lives here: the conversion of tables and entities to JSON. At minimal metadata an entity is its keys
-followed by its stored fragment (semantics/table/edm.py), so a page is a join of bytes. The other
-levels and `$select` decode the fragment. Must not live here: which entities are returned. Source:
-"Query Entities", "Query Tables", "Payload format for Table service operations"; reference section
-2.
+At minimal metadata an entity is its keys followed by its stored fragment (semantics/table/edm.py),
+so a page is a join of bytes. The other levels and `$select` decode the fragment. Source: "Query
+Entities", "Query Tables", "Payload format for Table service operations"; reference section 2.
 """
 
 from __future__ import annotations
@@ -45,7 +43,7 @@ class TableAddress(msgspec.Struct, frozen=True):
 
 
 def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = None) -> bytes:
-    """Return the JSON document of one entity."""
+    """The JSON document of one entity."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
     return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
 
@@ -53,7 +51,7 @@ def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = N
 def entities(
     items: Iterable[Entity], level: Metadata, place: TableAddress, select: Names = None
 ) -> Iterator[bytes]:
-    """Yield the JSON document of a page of entities in pieces."""
+    """The JSON document of a page of entities in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}")
     if level is Metadata.MINIMAL and select is None:
         return _page(context, map(_minimal, parts(items, _ROWS_AT_ONCE)))
@@ -62,7 +60,7 @@ def entities(
 
 
 def _page(context: bytes, groups: Iterable[list[bytes]]) -> Iterator[bytes]:
-    """Yield a document of rows: groups of rows, each row given by its members."""
+    """A document of rows: groups of rows, each row given by its members."""
     yield b"{" + _joined(context, b'"value":[')
     comma = b""
     for rows in groups:
@@ -72,13 +70,13 @@ def _page(context: bytes, groups: Iterable[list[bytes]]) -> Iterator[bytes]:
 
 
 def table(name: str, level: Metadata, place: TableAddress) -> bytes:
-    """Return the JSON document of one table."""
+    """The JSON document of one table."""
     context = _context(level, f"{place.endpoint}$metadata#Tables/@Element")
     return b"{" + _joined(context, _table(name, level, place)) + b"}"
 
 
 def tables(names: Iterable[str], level: Metadata, place: TableAddress) -> Iterator[bytes]:
-    """Yield the JSON document of a page of tables in pieces."""
+    """The JSON document of a page of tables in pieces."""
     context = _context(level, f"{place.endpoint}$metadata#Tables")
     rows = (_table(name, level, place) for name in names)
     return _page(context, parts(rows, _ROWS_AT_ONCE))
@@ -109,8 +107,8 @@ def _links(kind: str, endpoint: str, link: str) -> bytes:
 
 
 def _minimal(items: Iterable[Entity]) -> list[bytes]:
-    """Return the members of each entity at minimal metadata. One expression writes an entity: a
-    page may have a thousand of them."""
+    """The members of each entity at minimal metadata. One expression writes an entity: a page may
+    have a thousand of them."""
     written = []
     for item in items:
         second, fraction = divmod(item.timestamp, TICKS_PER_S)
@@ -134,7 +132,7 @@ def _moment(timestamp: int) -> bytes:
 
 @lru_cache(maxsize=4096)
 def _second_texts(second: int) -> tuple[bytes, bytes]:
-    """Return a second as texts before its fraction: as a Timestamp and as an entity tag have it."""
+    """A second as texts before its fraction: as a Timestamp and as an entity tag have it."""
     shown = iso7(second * TICKS_PER_S)[:20].encode()
     return shown, shown.replace(b":", b"%3A")
 
@@ -155,19 +153,19 @@ def _members(item: Entity, level: Metadata, place: TableAddress, select: Names) 
 
 
 def _own(item: Entity, level: Metadata) -> dict[str, bytes]:
-    """Return the keys and Timestamp as members. Timestamp has a type at full metadata only."""
-    found = {
+    """The keys and Timestamp as members. Timestamp has a type at full metadata only."""
+    members = {
         "PartitionKey": _encode(item.partition_key),
         "RowKey": _encode(item.row_key),
     }
     if level is Metadata.FULL:
-        found[f"Timestamp{_ANNOTATION}"] = b'"Edm.DateTime"'
-    found["Timestamp"] = b'"' + _moment(item.timestamp) + b'"'
-    return found
+        members[f"Timestamp{_ANNOTATION}"] = b'"Edm.DateTime"'
+    members["Timestamp"] = b'"' + _moment(item.timestamp) + b'"'
+    return members
 
 
 def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterable[bytes]:
-    """Yield the selected members; a property that the entity does not have is null.
+    """The selected members; a property that the entity does not have is null.
 
     A selected name that cannot be a property is left out. So OData's own members depend on the
     level alone, and none is repeated.
@@ -182,7 +180,7 @@ def _selected(shown: dict[str, bytes], level: Metadata, select: Names) -> Iterab
 
 
 def entity_link(table: str, partition_key: str, row_key: str) -> str:
-    """Return an entity's URL relative to the endpoint."""
+    """An entity's URL relative to the endpoint."""
     return f"{table}(PartitionKey={_url_key(partition_key)},RowKey={_url_key(row_key)})"
 
 

@@ -1,9 +1,8 @@
 """The JSON documents that clients of the Table service send: an entity, the name of a table.
 
-Lives here: the conversion of a body to its properties in order, each with its annotated type. Must
-not live here: the meaning of the values (semantics/table/edm.py), limits of entities
-(semantics/table/entities.py). Source: "Inserting and updating entities", "Create Table"; OData 3.0
-JSON format, annotations.
+A body becomes its properties in order, each with its annotated type. The meaning of the values:
+semantics/table/edm.py. Source: "Inserting and updating entities", "Create Table"; OData 3.0 JSON
+format, annotations.
 """
 
 from __future__ import annotations
@@ -61,12 +60,12 @@ class SentEntity(msgspec.Struct, frozen=True):
 
 
 def read_entity(body: bytes) -> SentEntity:
-    """Return the properties of an entity, read without a pause. See `entity_steps`."""
+    """As `entity_steps`, without a pause."""
     return run_to_completion(entity_steps(body))
 
 
 def entity_steps(body: bytes) -> Steps[SentEntity]:
-    """Return the properties of an entity.
+    """The properties of an entity.
 
     OData's own members are left out. So are Timestamp, which only the service sets, and type
     annotations without a property.
@@ -84,7 +83,7 @@ def entity_steps(body: bytes) -> Steps[SentEntity]:
 
 
 def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
-    """Return the values of a small document without special members, as most entities are.
+    """The values of a small document without special members, as most entities are.
 
     All values are plain or null. No name is repeated, and none is an annotation or OData's own.
 
@@ -103,7 +102,7 @@ def _plain_values(body: bytes) -> dict[str, Scalar | None] | None:
 
 
 def _has_unique_names(count: int, body: bytes) -> bool:
-    """Return whether the document certainly has no more members than `count`, the distinct ones.
+    """Whether the document certainly has no more members than `count`, the distinct ones.
 
     Each member has a colon after its name. Texts may contain colons too. If no colon has white
     space before it, only colons right after a quotation mark are counted. The colon of each member
@@ -115,10 +114,7 @@ def _has_unique_names(count: int, body: bytes) -> bool:
 
 
 def _values_and_types(members: _Object) -> tuple[dict[str, Any], dict[str, str]]:
-    """Split the members into values and the type annotations of some of them.
-
-    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified.
-    """
+    """Split the members into values and the type annotations of some of them."""
     values: dict[str, Scalar | None] = {}
     types: dict[str, str] = {}
     for name, value in members:
@@ -142,10 +138,7 @@ def _values_and_types(members: _Object) -> tuple[dict[str, Any], dict[str, str]]
 
 
 def read_table_name(body: bytes) -> str:
-    """Return the name of the table to create.
-
-    Raises: StorageError InvalidInput, PropertiesNeedValue, DuplicatePropertiesSpecified.
-    """
+    """The name of the table to create."""
     members = run_to_completion(_members(body))
     values = [value for name, value in members if name == "TableName"]
     if len(values) > 1:
@@ -167,10 +160,7 @@ _DECODER: Final = json.JSONDecoder(object_pairs_hook=tuple, parse_constant=_no_c
 
 
 def _refuse_too_large(body: bytes) -> Steps[None]:
-    """Refuse a long document that cannot be an entity: it is not a few long texts.
-
-    Raises: StorageError TooManyProperties, InvalidInput.
-    """
+    """Refuse early a long document that cannot be an entity, which consists of a few long texts."""
     # Each name has an unescaped quotation mark before it, and a text has two. Counting them takes a
     # tenth of the time of parsing all members.
     if (yield from _has_many_quotes(body)):
@@ -193,7 +183,7 @@ def _refuse_too_large(body: bytes) -> Steps[None]:
 
 
 def _has_nested_value(body: bytes, end: int) -> Steps[bool]:
-    """Return whether a member before the offset `end` has an object or array as its value."""
+    """Whether a member before the offset `end` has an object or array as its value."""
     for start in range(0, end, _SEARCHED_BYTES):
         searched_from = max(0, start - _SEARCHED_TWICE_BYTES)
         if _NESTED.search(body, searched_from, start + _SEARCHED_BYTES) is not None:
@@ -203,8 +193,8 @@ def _has_nested_value(body: bytes, end: int) -> Steps[bool]:
 
 
 def _has_many_quotes(body: bytes) -> Steps[bool]:
-    """Return whether a document has more unescaped quotation marks than those of an entity. The
-    count stops as soon as that is certain."""
+    """Whether a document has more unescaped quotation marks than those of an entity. The count
+    stops as soon as that is certain."""
     quotes = 0
     for start in range(0, len(body), LONG_BYTES):
         end = start + LONG_BYTES
@@ -222,16 +212,16 @@ def _members(body: bytes) -> Steps[_Object]:
         yield
     try:
         text = body.removeprefix(codecs.BOM_UTF8).decode().strip(_SPACE)
-        found, end = _DECODER.raw_decode(text)
+        members, end = _DECODER.raw_decode(text)
     except (ValueError, RecursionError):
         end = -1
     if end < 0 or end != len(text):
         raise _invalid("The body is not a JSON document.")
-    if not isinstance(found, tuple):
+    if not isinstance(members, tuple):
         raise _invalid("The body is not a JSON object.")
     if len(body) > LONG_BYTES:
         yield
-    return found
+    return members
 
 
 def _invalid(reason: str) -> StorageError:

@@ -2,8 +2,8 @@
 
     Tables   Tables('name')   name   name()   name(PartitionKey='p',RowKey='r')   $batch
 
-Must not live here: the rules of names and keys (semantics/). Source: "Addressing Table service
-resources", "Query Entities"; OData 3.0 URI conventions, section 3: a quote inside a key is doubled.
+Source: "Addressing Table service resources", "Query Entities"; OData 3.0 URI conventions, section
+3: a quote inside a key is doubled.
 """
 
 from __future__ import annotations
@@ -36,16 +36,13 @@ class TableResource(msgspec.Struct, frozen=True):
 
 
 def parse_resource(text: str) -> TableResource:
-    """Parse a decoded segment.
-
-    Raises: StorageError InvalidUri.
-    """
-    found = _CALL.fullmatch(text)
-    if found is None:
+    """`text` is decoded."""
+    match = _CALL.fullmatch(text)
+    if match is None:
         if "(" in text or ")" in text:
             raise _invalid(text)
         return TableResource(text)
-    name, inside = found.groups()
+    name, inside = match.groups()
     if not inside.strip():
         return TableResource(name)
     if name == TABLES:
@@ -57,17 +54,17 @@ def parse_resource(text: str) -> TableResource:
 
 
 def _keys(inside: str, text: str) -> tuple[str, str]:
-    found: dict[str, str] = {}
+    keys: dict[str, str] = {}
     position, separator = 0, ","
     while separator == ",":
         part = _NAMED.match(inside, position)
-        if part is None or part[1] in found:
+        if part is None or part[1] in keys:
             raise _invalid(text)
-        found[part[1]] = _unquoted(part[2])
+        keys[part[1]] = _unquoted(part[2])
         position, separator = part.end(), part[3]
-    if len(found) != 2:
+    if len(keys) != 2:
         raise _invalid(text)
-    return found["PartitionKey"], found["RowKey"]
+    return keys["PartitionKey"], keys["RowKey"]
 
 
 def _unquoted(text: str) -> str:
@@ -75,7 +72,7 @@ def _unquoted(text: str) -> str:
 
 
 def quoted(key: str) -> str:
-    """Return a key as a URL has it between parentheses, not yet percent-encoded."""
+    """A key as a URL has it between parentheses, not yet percent-encoded."""
     return "'" + key.replace("'", "''") + "'"
 
 

@@ -35,9 +35,9 @@ from strongroom.servers.smb.state.connections import ConnectionState
 from strongroom.servers.smb.state.declarations import CommandRule, Needs, SmbAnswer, SmbElement
 from strongroom.servers.smb.state.sessions import SmbSession
 from strongroom.wire.smb.commands import Command
+from strongroom.wire.smb.requests import bodies
 from strongroom.wire.smb.setup import (
     negotiate,
-    plain,
     session_setup,
     spnego,
     tree_connect,
@@ -55,7 +55,7 @@ from strongroom.wire.smb.structures import MalformedMessage
 
 _PIPES: Final = "IPC$"
 _FULL_ACCESS: Final = 0x1F_01FF
-_EMPTY_ANSWER: Final = SmbAnswer(plain.RESPONSE)
+_EMPTY_ANSWER: Final = SmbAnswer(bodies.PLAIN_BODY)
 _SALT_BYTES: Final = 32
 _CHALLENGE_BYTES: Final = 8
 
@@ -262,9 +262,13 @@ SETUP_RULES: Final = (
     CommandRule(Command.NEGOTIATE, negotiate.REQUEST_SIZE, Needs.NOTHING, _negotiate),
     CommandRule(Command.SESSION_SETUP, session_setup.REQUEST_SIZE, Needs.NOTHING, _session_setup),
     CommandRule(
-        Command.LOGOFF, plain.STRUCTURE_SIZE, Needs.SESSION, _logoff, allowed_when_expired=True
+        Command.LOGOFF,
+        bodies.PLAIN_STRUCTURE_SIZE,
+        Needs.SESSION,
+        _logoff,
+        allowed_when_expired=True,
     ),
     CommandRule(Command.TREE_CONNECT, tree_connect.REQUEST_SIZE, Needs.SESSION, _tree_connect),
-    CommandRule(Command.TREE_DISCONNECT, plain.STRUCTURE_SIZE, Needs.TREE, _tree_disconnect),
-    CommandRule(Command.ECHO, plain.STRUCTURE_SIZE, Needs.NOTHING, _echo),
+    CommandRule(Command.TREE_DISCONNECT, bodies.PLAIN_STRUCTURE_SIZE, Needs.TREE, _tree_disconnect),
+    CommandRule(Command.ECHO, bodies.PLAIN_STRUCTURE_SIZE, Needs.NOTHING, _echo),
 )

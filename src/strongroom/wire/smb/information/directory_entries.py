@@ -1,6 +1,5 @@
-"""Entries of a listing: the seven information classes of QUERY_DIRECTORY.
+"""Entries of a listing: the seven information classes of QUERY_DIRECTORY, and how many entries fit.
 
-Lives here: the layouts, and how many entries fit. Must not live here: patterns and cursors.
 Sources: [MS-FSCC] sections 2.4.8 to 2.4.28; [MS-FSA] section 2.1.5.6.3; smb.md 2.8.
 """
 
@@ -93,7 +92,6 @@ _LINK_BYTES: Final = 8
 
 
 def check_directory_class(information_class: int) -> None:
-    """Check that a class lists directories. Raises: SmbRefusal INVALID_INFO_CLASS."""
     if information_class not in _FIXED:
         raise SmbRefusal(statuses.STATUS_INVALID_INFO_CLASS)
 
@@ -115,7 +113,7 @@ class EntryBuffer:
 
     @property
     def data(self) -> bytes:
-        """Return the entries so far; the last one has no successor and no padding."""
+        """The entries so far; the last one has no successor and no padding."""
         return bytes(self._data)
 
     def add(self, entry: DirectoryEntry) -> bool:

@@ -1,8 +1,8 @@
 """Information classes of files: the output of QUERY_INFO and the input of SET_INFO.
 
-Lives here: the layouts, and the truncation of an answer to the client's buffer. Must not live here:
-entries of listings (directory_entries.py), volumes (filesystem_information.py), the effect of a
-change. Sources: [MS-FSCC] section 2.4; [MS-FSA] sections 2.1.5.12 and 2.1.5.15; smb.md 2.10, 2.11.
+Also the truncation of an answer to the client's buffer. Entries of listings: directory_entries.py;
+volumes: filesystem_information.py. Sources: [MS-FSCC] section 2.4; [MS-FSA] sections 2.1.5.12 and
+2.1.5.15; smb.md 2.10, 2.11.
 
 Alternate streams, extended attributes, links and short names do not exist, and their classes report
 this.
@@ -107,10 +107,8 @@ class StandardInformation(msgspec.Struct, frozen=True):
 
 
 class NetworkOpenInformation(msgspec.Struct, frozen=True):
-    """FileNetworkOpenInformation (class 34).
-
-    The responses to CREATE and CLOSE contain the same fields in the same order.
-    """
+    """FileNetworkOpenInformation (class 34). The responses to CREATE and CLOSE contain the same
+    fields in the same order."""
 
     creation: int
     last_access: int
@@ -146,7 +144,7 @@ class Information(msgspec.Struct, frozen=True):
     buffer_bytes_min: int = 0
 
     def truncated(self, room: int) -> tuple[int, bytes]:
-        """Return the status and the data for a client buffer of this many bytes.
+        """The status and the data for a client buffer of this many bytes.
 
         Lengths in truncated data are those of the whole (BUFFER_OVERFLOW).
 
@@ -161,7 +159,6 @@ class Information(msgspec.Struct, frozen=True):
 
 
 def network_open(node: NodeInformation) -> NetworkOpenInformation:
-    """Return FileNetworkOpenInformation (class 34) of a file."""
     return NetworkOpenInformation(
         node.creation,
         node.last_access,
@@ -198,10 +195,8 @@ def _number(value: int) -> bytes:
 
 
 def _all(node: NodeInformation) -> Information:
-    """Return FileAllInformation (class 18), with the path as smbd sends it.
-
-    Linux refuses an answer without a name.
-    """
+    """FileAllInformation (class 18), with the path as smbd sends it. Linux refuses an answer
+    without a name."""
     name = ("\\" + node.path).encode("utf-16-le", "surrogatepass")
     fixed = (
         _basic(node)
@@ -213,7 +208,7 @@ def _all(node: NodeInformation) -> Information:
 
 
 def _stream(node: NodeInformation) -> Information:
-    """Return FileStreamInformation (class 22): the only stream of a file. A directory has none."""
+    """FileStreamInformation (class 22): the only stream of a file. A directory has none."""
     if node.is_directory:
         return Information(b"")
     stream = _Stream(len(_STREAM_NAME), node.size, node.allocation)
@@ -278,7 +273,7 @@ def check_query(information_class: int, *, has_normalized_names: bool) -> None:
 
 
 def query(information_class: int, node: NodeInformation) -> Information:
-    """Return the bytes of an information class for a file; the class has passed `check_query`."""
+    """The class has passed `check_query`."""
     return _QUERIES[information_class](node)
 
 
@@ -290,7 +285,7 @@ class RenameChange(msgspec.Struct, frozen=True):
 
 
 class DispositionChange(msgspec.Struct, frozen=True):
-    """FileDispositionInformation (class 13): whether the file is to be deleted."""
+    """FileDispositionInformation (class 13)."""
 
     deletes: bool
 
@@ -381,10 +376,6 @@ def read_change(information_class: int, data: memoryview) -> FileChange:
     return _CHANGES[FileClass(information_class)](data)
 
 
-def _basic_change(data: memoryview) -> BasicInformation:
-    return _BASIC_CHANGE.read(data)
-
-
 def _rename_change(data: memoryview) -> RenameChange:
     fixed = _RENAME.read(data)
     name = data[_RENAME.size : _RENAME.size + fixed.length]
@@ -410,7 +401,7 @@ def _size(data: memoryview) -> int:
 
 
 _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
-    FileClass.BASIC: _basic_change,
+    FileClass.BASIC: _BASIC_CHANGE.read,
     FileClass.RENAME: _rename_change,
     FileClass.DISPOSITION: lambda data: DispositionChange(bool(data[0])),
     FileClass.POSITION: lambda data: PositionChange(_size(data)),
@@ -418,14 +409,3 @@ _CHANGES: Final[Mapping[FileClass, Callable[[memoryview], FileChange]]] = {
     FileClass.ALLOCATION: lambda data: AllocationChange(_size(data)),
     FileClass.END_OF_FILE: lambda data: EndOfFileChange(_size(data)),
 }
-
-
-def write_rename(change: RenameChange) -> bytes:
-    """Return the data of class 10, for clients."""
-    name = change.path.encode("utf-16-le", "surrogatepass")
-    return _RENAME.write(_Rename(change.replace_if_exists, 0, len(name))) + name
-
-
-def write_basic_change(change: BasicInformation) -> bytes:
-    """Return the data of class 4 with signed times, for clients."""
-    return _BASIC_CHANGE.write(change)

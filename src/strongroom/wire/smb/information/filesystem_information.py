@@ -1,7 +1,6 @@
 """Information classes of a share as a volume: its name, size, device and capabilities.
 
-Lives here: the layouts. Must not live here: the computation of a share's used space. Sources:
-[MS-FSCC] section 2.5; smb.md 2.10.
+Sources: [MS-FSCC] section 2.5; smb.md 2.10.
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ class VolumeInformation(msgspec.Struct, frozen=True):
         creation: a FILETIME.
         serial: 32 bits, stable.
         size_bytes: the quota.
-        used_bytes: the used space.
     """
 
     label: str
@@ -110,10 +108,6 @@ _QUERIES: Final[Mapping[int, Callable[[VolumeInformation], Information]]] = {
 
 
 def check_volume_query(information_class: int) -> None:
-    """Check that queries of a class are served.
-
-    Raises: SmbRefusal NOT_SUPPORTED for object ids, INVALID_INFO_CLASS for all others.
-    """
     if information_class == VolumeClass.OBJECT_ID:
         raise SmbRefusal(statuses.STATUS_NOT_SUPPORTED)
     if information_class not in _QUERIES:
@@ -121,9 +115,5 @@ def check_volume_query(information_class: int) -> None:
 
 
 def query_volume(information_class: int, volume: VolumeInformation) -> Information:
-    """Return the bytes of an information class for a share.
-
-    Arguments:
-        information_class: a class that has passed `check_volume_query`.
-    """
+    """The class has passed `check_volume_query`."""
     return _QUERIES[information_class](volume)

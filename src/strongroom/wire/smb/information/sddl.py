@@ -1,7 +1,7 @@
 """Security descriptors as SDDL, the text form in which files store them: writing and parsing.
 
-Lives here: the text. Must not live here: bytes (security_descriptors.py), and which text REST
-accepts (semantics/file). Source: [MS-DTYP] section 2.5.1.1 (SDDL).
+Bytes: security_descriptors.py; which text REST accepts: semantics/file. Source: [MS-DTYP] section
+2.5.1.1 (SDDL).
 
 An entry with a condition, a resource attribute or an unknown name is skipped, so SMB does not show
 it. It stays in the text as long as SMB does not set a new list.
@@ -60,11 +60,7 @@ _PLAIN_FIELDS: Final = 6
 
 
 def sddl(descriptor: SecurityDescriptor, *, owner: Sid, group: Sid) -> str:
-    """Return the text of a descriptor.
-
-    Arguments:
-        owner, group: defaults for a descriptor without them: a stored text has both.
-    """
+    """`owner` and `group` are defaults for a descriptor without them: a stored text has both."""
     text = f"O:{sid_text(descriptor.owner or owner)}G:{sid_text(descriptor.group or group)}"
     text += "D:" + _acl_text("D", descriptor.dacl, descriptor.control)
     if descriptor.sacl is not None or descriptor.control & SACL_PRESENT:
@@ -97,14 +93,14 @@ def parse_sddl(text: str) -> SecurityDescriptor:
     """Parse a text that the rules of SDDL have accepted."""
     principals: dict[str, Sid | None] = {}
     at = 0
-    while (found := _PRINCIPAL.match(text, at)) is not None:
-        principals[found[1]] = parse_sid(found[2])
-        at = found.end()
+    while (match := _PRINCIPAL.match(text, at)) is not None:
+        principals[match[1]] = parse_sid(match[2])
+        at = match.end()
     lists: dict[str, tuple[Ace, ...] | None] = {}
     control = 0
-    while (found := _LIST.match(text, at)) is not None:
-        kind, flags = found[1], found[2]
-        entries, at = _entries(text, found.end())
+    while (match := _LIST.match(text, at)) is not None:
+        kind, flags = match[1], match[2]
+        entries, at = _entries(text, match.end())
         control |= _PRESENT[kind] | _control(kind, flags)
         lists[kind] = None if _NULL_ACL in flags else entries
     return SecurityDescriptor(
@@ -130,7 +126,7 @@ def _control(kind: str, flags: str) -> int:
 def _entries(text: str, at: int) -> tuple[tuple[Ace, ...], int]:
     """Parse the entries that begin at an offset of the text. Return them and the offset of their
     end."""
-    found: list[Ace] = []
+    entries: list[Ace] = []
     while text.startswith("(", at):
         depth, end = 0, at
         while end < len(text):
@@ -140,9 +136,9 @@ def _entries(text: str, at: int) -> tuple[tuple[Ace, ...], int]:
                 break
         ace = _entry(text[at + 1 : end - 1])
         if ace is not None:
-            found.append(ace)
+            entries.append(ace)
         at = end
-    return tuple(found), at
+    return tuple(entries), at
 
 
 def _entry(text: str) -> Ace | None:

@@ -1,8 +1,7 @@
 """Security descriptors as self-relative bytes, the form that SMB transmits.
 
-Lives here: the bytes, and the parts of a descriptor that a request selects. Must not live here:
-SDDL (sddl.py), any access check. Sources: [MS-DTYP] sections 2.4.4 (ACE), 2.4.5 (ACL) and 2.4.6
-(SECURITY_DESCRIPTOR); smb.md 2.10 and 5.2.
+The bytes, and the parts of a descriptor that a request selects; SDDL: sddl.py. Sources: [MS-DTYP]
+sections 2.4.4 (ACE), 2.4.5 (ACL) and 2.4.6 (SECURITY_DESCRIPTOR); smb.md 2.10 and 5.2.
 """
 
 from __future__ import annotations
@@ -159,8 +158,8 @@ def _read_ace(head: _AceHead, rest: memoryview) -> Ace:
 
 
 def write_descriptor(descriptor: SecurityDescriptor) -> bytes:
-    """Return the self-relative bytes, in the order that Windows gives them. Parts that are absent
-    have no offset."""
+    """The self-relative bytes, in the order that Windows gives them. Parts that are absent have no
+    offset."""
     parts = [
         _write_acl(descriptor.sacl) if descriptor.sacl is not None else b"",
         _write_acl(descriptor.dacl) if descriptor.dacl is not None else b"",
@@ -194,7 +193,7 @@ def _write_ace(ace: Ace) -> bytes:
 
 
 def parts_of(descriptor: SecurityDescriptor, wanted: int) -> SecurityDescriptor:
-    """Return the parts that AdditionalInformation selects: OWNER, GROUP, DACL, SACL, LABEL."""
+    """The parts that AdditionalInformation selects: OWNER, GROUP, DACL, SACL, LABEL."""
     control = descriptor.control
     kept_control = (control & ~_OF_SACL if wanted & DACL else 0) | (
         control & _OF_SACL if wanted & SACL else 0
@@ -213,7 +212,7 @@ def parts_of(descriptor: SecurityDescriptor, wanted: int) -> SecurityDescriptor:
 def with_parts(
     stored: SecurityDescriptor, given: SecurityDescriptor, wanted: int
 ) -> SecurityDescriptor:
-    """Return the stored descriptor with the selected parts replaced by those of the given one.
+    """The stored descriptor with the selected parts replaced by those of the given one.
 
     AdditionalInformation selects the parts. An owner or a group that is selected but absent is
     kept. LABEL replaces the labels of the SACL.

@@ -1,7 +1,6 @@
 """Security identifiers: their bytes, their text, and the SDDL names of well-known ones.
 
-Lives here: the one form of a SID, and the table of names. Must not live here: descriptors. Sources:
-[MS-DTYP] sections 2.4.2 (SID), 2.4.2.4 (well-known SIDs) and 2.5.1.1 (SDDL names).
+Sources: [MS-DTYP] sections 2.4.2 (SID), 2.4.2.4 (well-known SIDs) and 2.5.1.1 (SDDL names).
 
 There is no domain, so names relative to a domain stand for SIDs of the domain 0-0-0.
 """
@@ -28,7 +27,7 @@ class Sid(msgspec.Struct, frozen=True):
 
     @property
     def size(self) -> int:
-        """Return its length in bytes."""
+        """In bytes."""
         return _HEAD_BYTES + 4 * len(self.sub_authorities)
 
 
@@ -83,20 +82,19 @@ def read_sid(data: memoryview) -> Sid:
 
 
 def write_sid(sid: Sid) -> bytes:
-    """Return the bytes of a SID."""
     count = len(sid.sub_authorities)
     head = bytes((1, count)) + sid.authority.to_bytes(6, "big")
     return head + struct.pack(f"<{count}I", *sid.sub_authorities)
 
 
 def sid_text(sid: Sid) -> str:
-    """Return the SID as SDDL writes it: by its name if it has one."""
+    """The SID as SDDL writes it: by its name if it has one."""
     name = _NAMES.get(sid)
     return sid_number_text(sid) if name is None else name
 
 
 def sid_number_text(sid: Sid) -> str:
-    """Return the SID in numbers, as `S-1-5-32-544`."""
+    """In numbers, as `S-1-5-32-544`."""
     authority = (
         str(sid.authority) if sid.authority <= _AUTHORITY_DECIMAL_MAX else f"0x{sid.authority:012X}"
     )

@@ -1,7 +1,6 @@
-"""Bodies of messages: their StructureSize, and names in UTF-16.
+"""The common parts of the bodies of several commands: their StructureSize, and names in UTF-16.
 
-Lives here: the common parts of the bodies of several commands. Must not live here: any command's
-body. Source: [MS-SMB2] sections 2.2.13 to 2.2.40 (StructureSize); smb.md 5.2.
+Source: [MS-SMB2] sections 2.2.13 to 2.2.40 (StructureSize); smb.md 5.2.
 
 A StructureSize is odd when a variable part follows: the fixed part is one byte shorter then.
 """
@@ -19,6 +18,10 @@ from strongroom.wire.smb.structures import Layout, MalformedMessage
 S = TypeVar("S", bound=msgspec.Struct)
 
 _SIZE: Final = struct.Struct("<H")
+# LOGOFF, TREE_DISCONNECT, ECHO and CANCEL have no parameters ([MS-SMB2] 2.2.7, 2.2.8, 2.2.11,
+# 2.2.12, 2.2.28 to 2.2.30).
+PLAIN_STRUCTURE_SIZE: Final = 4
+PLAIN_BODY: Final = b"\4\0\0\0"
 
 
 class MessageBody(Generic[S]):
@@ -40,7 +43,7 @@ class MessageBody(Generic[S]):
 
     @property
     def end(self) -> int:
-        """Return the first offset of a variable part, counted from the header's first byte."""
+        """The first offset of a variable part, counted from the header's first byte."""
         return HEADER_BYTES + self.size
 
     def read(self, message: memoryview) -> S:
@@ -50,13 +53,13 @@ class MessageBody(Generic[S]):
         """
         if len(message) < self.end:
             raise MalformedMessage(f"{self._name} needs {self.size} bytes")
-        (found,) = _SIZE.unpack_from(message, HEADER_BYTES)
-        if found != self.structure_size:
-            raise MalformedMessage(f"{self._name} has StructureSize {found}")
+        (size,) = _SIZE.unpack_from(message, HEADER_BYTES)
+        if size != self.structure_size:
+            raise MalformedMessage(f"{self._name} has StructureSize {size}")
         return self._layout.read(message, HEADER_BYTES + _SIZE.size)
 
     def write(self, value: S) -> bytes:
-        """Return the bytes of the fixed part, without a header."""
+        """The bytes of the fixed part, without a header."""
         return _SIZE.pack(self.structure_size) + self._layout.write(value)
 
 
@@ -71,10 +74,10 @@ def utf16(data: bytes | memoryview) -> str:
 
 
 def utf16_bytes(text: str) -> bytes:
-    """Return the bytes of a text in UTF-16, without a terminator."""
+    """Without a terminator."""
     return text.encode("utf-16-le", "surrogatepass")
 
 
 def padded(data: bytes, alignment: int = 8) -> bytes:
-    """Return the bytes, followed by zeros up to the next multiple of `alignment`."""
+    """The bytes, followed by zeros up to the next multiple of `alignment`."""
     return data + bytes(-len(data) % alignment)

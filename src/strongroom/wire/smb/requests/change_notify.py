@@ -1,7 +1,6 @@
 """CHANGE_NOTIFY: a watch for changes of a directory, and the report of changes.
 
-Lives here: the bodies, filters and actions. Must not live here: the waiters. Sources: [MS-SMB2]
-sections 2.2.35, 2.2.36 and 3.3.5.19; [MS-FSCC] section 2.7.1; smb.md 2.9.
+Sources: [MS-SMB2] sections 2.2.35, 2.2.36 and 3.3.5.19; [MS-FSCC] section 2.7.1; smb.md 2.9.
 """
 
 from __future__ import annotations
@@ -31,8 +30,6 @@ class NotifyAction(enum.IntEnum):
 
 
 class ChangeNotifyRequest(msgspec.Struct, frozen=True):
-    """A CHANGE_NOTIFY request."""
-
     file_id: FileId
     output_bytes_max: int
     completion_filter: int
@@ -59,13 +56,7 @@ _ALIGNMENT: Final = 4
 
 
 def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyRequest:
-    """Parse a CHANGE_NOTIFY request.
-
-    Arguments:
-        room_max: MaxTransactSize.
-
-    Raises: MalformedMessage, also for an OutputBufferLength beyond `room_max`.
-    """
+    """`room_max` is MaxTransactSize; OutputBufferLength may not be larger."""
     fixed = _REQUEST.read(message)
     if fixed.output_bytes_max > room_max:
         raise MalformedMessage(f"an answer of {fixed.output_bytes_max} bytes is too large")
@@ -77,21 +68,8 @@ def read_change_notify(message: memoryview, room_max: int) -> ChangeNotifyReques
     )
 
 
-def write_change_notify(request: ChangeNotifyRequest) -> bytes:
-    """Return the body of a CHANGE_NOTIFY, for clients."""
-    file_id = request.file_id
-    fixed = _Fixed(
-        int(request.watches_tree),
-        request.output_bytes_max,
-        file_id.persistent,
-        file_id.volatile,
-        request.completion_filter,
-    )
-    return _REQUEST.write(fixed)
-
-
 def write_changes(changes: Iterable[ChangedName], room: int) -> bytes:
-    """Return the entries of a response; b"" when they do not all fit (NOTIFY_ENUM_DIR)."""
+    """The entries of a response; b"" when they do not all fit (NOTIFY_ENUM_DIR)."""
     entries = []
     for change in changes:
         name = utf16_bytes(change.path)

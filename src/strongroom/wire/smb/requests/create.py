@@ -1,7 +1,6 @@
 """CREATE: the request to open a file, a directory or a pipe, and its response.
 
-Lives here: the bodies of both. Must not live here: contexts (create_contexts.py), and which values
-are refused. Source: [MS-SMB2] sections 2.2.13 and 2.2.14.
+Contexts: create_contexts.py. Source: [MS-SMB2] sections 2.2.13 and 2.2.14.
 """
 
 from __future__ import annotations
@@ -15,13 +14,13 @@ from strongroom.wire.smb.information.file_information import (
     NETWORK_OPEN,
     NetworkOpenInformation,
 )
-from strongroom.wire.smb.requests.bodies import MessageBody, padded, utf16, utf16_bytes
+from strongroom.wire.smb.requests.bodies import MessageBody, utf16
 from strongroom.wire.smb.requests.create_contexts import CreateContexts, read_contexts
 from strongroom.wire.smb.structures import Layout, MalformedMessage, variable_part
 
 
 class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A CREATE request as it was sent; masks and enumerations are not checked yet."""
+    """As it was sent; masks and enumerations are not checked yet."""
 
     oplock_level: int = 0
     impersonation: int = 2
@@ -35,11 +34,7 @@ class CreateRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAnswer(msgspec.Struct, frozen=True, kw_only=True):
-    """The CREATE response.
-
-    Attributes:
-        contexts: the chain of response contexts, as bytes.
-    """
+    """`contexts` is the chain of response contexts, as bytes."""
 
     oplock_level: int
     action: int
@@ -108,32 +103,7 @@ def read_create(message: memoryview) -> CreateRequest:
     )
 
 
-def write_create(request: CreateRequest, contexts: bytes = b"") -> bytes:
-    """Return the body of a request, for clients.
-
-    Arguments:
-        contexts: the encoded chain; the request's own contexts are ignored.
-    """
-    name = utf16_bytes(request.name)
-    variable = padded(name) or bytes(8)
-    fixed = _Fixed(
-        request.oplock_level,
-        request.impersonation,
-        access=request.access,
-        attributes=request.attributes,
-        share=request.share,
-        disposition=request.disposition,
-        options=request.options,
-        name_offset=_REQUEST.end,
-        name_length=len(name),
-        contexts_offset=_REQUEST.end + len(variable) if contexts else 0,
-        contexts_length=len(contexts),
-    )
-    return _REQUEST.write(fixed) + variable + contexts
-
-
 def write_create_answer(answer: CreateAnswer) -> bytes:
-    """Return the body of a CREATE response."""
     tail = _AnswerTail(
         answer.file_id.persistent,
         answer.file_id.volatile,
@@ -146,25 +116,4 @@ def write_create_answer(answer: CreateAnswer) -> bytes:
         + NETWORK_OPEN.write(answer.node)
         + _ANSWER_TAIL.write(tail)
         + answer.contexts
-    )
-
-
-def read_create_answer(message: memoryview) -> CreateAnswer:
-    """Parse the response to a CREATE, for clients. Raises: MalformedMessage.
-
-    Arguments:
-        message: the whole message.
-    """
-    head = _ANSWER_HEAD.read(message, HEADER_BYTES)
-    if head.structure_size != _ANSWER_SIZE:
-        raise MalformedMessage(f"CreateAnswer has StructureSize {head.structure_size}")
-    node = NETWORK_OPEN.read(message, HEADER_BYTES + _ANSWER_HEAD.size)
-    tail = _ANSWER_TAIL.read(message, HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size)
-    contexts = variable_part(message, tail.contexts_offset, tail.contexts_length, after=_ANSWER_END)
-    return CreateAnswer(
-        oplock_level=head.oplock_level,
-        action=head.action,
-        node=node,
-        file_id=FileId(tail.persistent, tail.volatile),
-        contexts=bytes(contexts),
     )

@@ -1,8 +1,7 @@
 """Create contexts: the chain of named extensions to CREATE, and the data of the served ones.
 
-Lives here: the chain, each context's layout, and which contexts exclude each other. Must not live
-here: the effect of a context. Source: [MS-SMB2] sections 2.2.13.2, 2.2.14.2 and 3.3.5.9; smb.md
-2.4.
+The chain, each context's layout, and which contexts exclude each other. Source: [MS-SMB2] sections
+2.2.13.2, 2.2.14.2 and 3.3.5.9; smb.md 2.4.
 
 Contexts with unknown names are ignored. Of two contexts with the same name the first one counts.
 """
@@ -96,11 +95,11 @@ class CreateContexts(msgspec.Struct, frozen=True):
 
     @property
     def reconnects(self) -> bool:
-        """Return whether the client wants to reconnect to an open, so that nothing is opened."""
+        """Whether the client wants to reconnect to an open, so that nothing is opened."""
         return self.durable_reconnect is not None or self.durable_reconnect_v2 is not None
 
     def of_smb2(self) -> CreateContexts:
-        """Return those that dialect 2.1 knows. It ignores durable handles and leases of version 2
+        """Those that dialect 2.1 knows. It ignores durable handles and leases of version 2
         ([MS-SMB2] 3.3.5.9.10 to 3.3.5.9.12)."""
         lease = None if self.lease is None or self.lease.is_v2 else self.lease
         return msgspec.structs.replace(
@@ -216,7 +215,7 @@ def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
         an entry at an offset that is not a multiple of 8, a name of less than 4 bytes, and too many
         contexts.
     """
-    found: list[tuple[bytes, memoryview]] = []
+    contexts: list[tuple[bytes, memoryview]] = []
     while data:
         entry = _ENTRY.read(data)
         if entry.next and (entry.next % 8 or not _ENTRY.size <= entry.next < len(data)):
@@ -225,16 +224,16 @@ def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
         if entry.name_length < 4:
             raise MalformedMessage("the name of a context is shorter than 4 bytes")
         name = variable_part(own, entry.name_offset, entry.name_length, after=_ENTRY.size)
-        found.append(
+        contexts.append(
             (
                 bytes(name),
                 variable_part(own, entry.data_offset, entry.data_length, after=_ENTRY.size),
             )
         )
-        if len(found) > CONTEXTS_MAX:
+        if len(contexts) > CONTEXTS_MAX:
             raise MalformedMessage(f"more than {CONTEXTS_MAX} contexts")
         data = data[entry.next :] if entry.next else data[:0]
-    return found
+    return contexts
 
 
 def read_contexts(data: memoryview) -> CreateContexts:
@@ -243,22 +242,22 @@ def read_contexts(data: memoryview) -> CreateContexts:
     Raises: MalformedMessage, as `chain`; for context data of a wrong size; for two contexts that
         exclude each other.
     """
-    found: dict[bytes, memoryview] = {}
+    data_of: dict[bytes, memoryview] = {}
     for name, value in chain(data):
-        found.setdefault(name, value)
+        data_of.setdefault(name, value)
     for first, second in _EXCLUDE:
-        if first in found and second in found:
+        if first in data_of and second in data_of:
             raise MalformedMessage(f"{first!r} and {second!r} exclude each other")
     fields = {
         _FIELDS[name][0]: _FIELDS[name][1](value)
-        for name, value in found.items()
+        for name, value in data_of.items()
         if name in _FIELDS
     }
     return CreateContexts(**fields)
 
 
 def write_chain(contexts: Iterable[tuple[bytes, bytes]]) -> bytes:
-    """Return the bytes of a chain of contexts; b"" for none."""
+    """b"" for no context."""
     chained = list(contexts)
     written = bytearray()
     for index, (name, data) in enumerate(chained, start=1):
@@ -277,7 +276,7 @@ def write_chain(contexts: Iterable[tuple[bytes, bytes]]) -> bytes:
 
 
 def lease_data(lease: LeaseContext) -> bytes:
-    """Return the data of RqLs, which is the same in both directions."""
+    """The data of RqLs, which is the same in both directions."""
     if lease.is_v2:
         return _LEASE_V2.write(
             _LeaseV2(lease.key, lease.state, lease.flags, lease.parent_key, lease.epoch)
@@ -286,7 +285,7 @@ def lease_data(lease: LeaseContext) -> bytes:
 
 
 def durable_v2_data(timeout_ms: int, flags: int) -> bytes:
-    """Return the response data of DH2Q; that of DHnQ is `DURABLE_ANSWER`."""
+    """The response data of DH2Q; that of DHnQ is `DURABLE_ANSWER`."""
     return _PAIR.write(_Pair(timeout_ms, flags))
 
 
@@ -294,10 +293,10 @@ DURABLE_ANSWER: Final = bytes(8)
 
 
 def maximal_access_data(status: int, access: int) -> bytes:
-    """Return the response data of MxAc."""
+    """The response data of MxAc."""
     return _PAIR.write(_Pair(status, access))
 
 
 def disk_id_data(file_id: int, volume_id: int) -> bytes:
-    """Return the response data of QFid."""
+    """The response data of QFid."""
     return _IDS.write(_Pair(file_id, volume_id))

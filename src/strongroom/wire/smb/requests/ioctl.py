@@ -1,7 +1,7 @@
-"""IOCTL: control codes for files, pipes and the connection, and the data of the served ones.
+"""IOCTL: control codes for files, pipes and the connection, and the inputs and outputs of the
+served ones.
 
-Lives here: the bodies, the codes, and their inputs and outputs. Must not live here: the effect of a
-code. Sources: [MS-SMB2] sections 2.2.31, 2.2.32 and 3.3.5.15; [MS-FSCC] section 2.3; smb.md 2.7.
+Sources: [MS-SMB2] sections 2.2.31, 2.2.32 and 3.3.5.15; [MS-FSCC] section 2.3; smb.md 2.7.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Fsctl(enum.IntEnum):
 
 
 class IoctlRequest(msgspec.Struct, frozen=True):
-    """An IOCTL request; `output_bytes_max` is MaxOutputResponse."""
+    """`output_bytes_max` is MaxOutputResponse."""
 
     code: int
     file_id: FileId
@@ -88,10 +88,7 @@ _IS_FSCTL: Final = 1
 
 
 def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
-    """Parse an IOCTL request.
-
-    Arguments:
-        size_max: MaxTransactSize.
+    """`size_max` is MaxTransactSize.
 
     Raises: MalformedMessage, also for sizes beyond the limit and for an input at an offset that is
         not a multiple of 8. SmbRefusal NOT_SUPPORTED for a request that is not an FSCTL.
@@ -111,22 +108,8 @@ def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
     )
 
 
-def write_ioctl(request: IoctlRequest) -> bytes:
-    """Return the body of an IOCTL, for clients."""
-    fixed = _Fixed(
-        request.code,
-        request.file_id.persistent,
-        request.file_id.volatile,
-        input_offset=_REQUEST.end,
-        input_count=len(request.data),
-        output_bytes_max=request.output_bytes_max,
-        flags=_IS_FSCTL,
-    )
-    return _REQUEST.write(fixed) + (bytes(request.data) or b"\0")
-
-
 def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
-    """Return the body of a response, which repeats code and FileId."""
+    """A response repeats code and FileId."""
     fixed = _Answer(
         request.code,
         request.file_id.persistent,
@@ -137,12 +120,6 @@ def write_ioctl_answer(request: IoctlRequest, data: bytes) -> bytes:
         output_count=len(data),
     )
     return _ANSWER.write(fixed) + (data or b"\0")
-
-
-def read_ioctl_answer(message: memoryview) -> memoryview:
-    """Return the output in a response, for clients. Raises: MalformedMessage."""
-    fixed = _ANSWER.read(message)
-    return variable_part(message, fixed.output_offset, fixed.output_count, after=_ANSWER.end)
 
 
 class ValidateNegotiate(msgspec.Struct, frozen=True):
@@ -166,7 +143,6 @@ VALIDATE_ANSWER_BYTES: Final = _VALIDATE.size
 
 
 def read_validate_negotiate(data: memoryview) -> ValidateNegotiate:
-    """Parse the input of VALIDATE_NEGOTIATE_INFO. Raises: MalformedMessage."""
     fixed = _VALIDATE.read(data)
     listed = data[_VALIDATE.size :]
     if len(listed) < 2 * fixed.count:
@@ -178,7 +154,7 @@ def read_validate_negotiate(data: memoryview) -> ValidateNegotiate:
 def write_validate_answer(
     capabilities: int, guid: bytes, security_mode: int, dialect: int
 ) -> bytes:
-    """Return the output of VALIDATE_NEGOTIATE_INFO: the server's answer to NEGOTIATE, repeated."""
+    """The output of VALIDATE_NEGOTIATE_INFO: the server's answer to NEGOTIATE, repeated."""
     return _VALIDATE.write(_Validate(capabilities, guid, security_mode, dialect))
 
 
@@ -187,7 +163,7 @@ RESUME_KEY_ANSWER_BYTES: Final = 32
 
 
 def write_resume_key(key: bytes) -> bytes:
-    """Return the output of SRV_REQUEST_RESUME_KEY: the key, and an empty context."""
+    """The output of SRV_REQUEST_RESUME_KEY: the key, and an empty context."""
     return key.ljust(RESUME_KEY_ANSWER_BYTES, b"\0")
 
 
@@ -196,7 +172,7 @@ _GUID: Final = struct.Struct("<QQ")
 
 
 def write_object_id(volume_id: int, file_id: int) -> bytes:
-    """Return the output of CREATE_OR_GET_OBJECT_ID ([MS-FSCC] 2.1.3.1).
+    """The output of CREATE_OR_GET_OBJECT_ID ([MS-FSCC] 2.1.3.1).
 
     It contains the id of the file, the birth volume and birth id, and no domain.
     """
@@ -234,7 +210,7 @@ COPY_ANSWER_BYTES: Final = 12
 
 
 def write_copy_answer(chunks: int, total_bytes: int) -> bytes:
-    """Return the output of SRV_COPYCHUNK: the number of chunks and bytes that were copied."""
+    """The output of SRV_COPYCHUNK: the number of chunks and bytes that were copied."""
     return struct.pack("<III", chunks, 0, total_bytes)
 
 
@@ -265,12 +241,6 @@ def read_copy_chunks(data: memoryview) -> CopyChunks | None:
     return CopyChunks(fixed.key, chunks)
 
 
-def write_copy_chunks(chunks: CopyChunks) -> bytes:
-    """Return the input of SRV_COPYCHUNK, for clients."""
-    head = _CHUNKS.write(_Chunks(chunks.source_key, len(chunks.chunks)))
-    return head + b"".join(_CHUNK.write(chunk) for chunk in chunks.chunks)
-
-
 class FileSpan(msgspec.Struct, frozen=True):
     """Two numbers: offset and end in SET_ZERO_DATA, offset and length in QUERY_ALLOCATED_RANGES."""
 
@@ -282,10 +252,7 @@ _SPAN: Final = Layout(FileSpan, "qq")
 
 
 def read_zero_data(data: memoryview) -> FileSpan:
-    """Parse the input of SET_ZERO_DATA: offset and end.
-
-    Raises: MalformedMessage for negative numbers and an end before the offset.
-    """
+    """Offset and end. They may not be negative, nor the end before the offset."""
     span = _SPAN.read(data)
     if span.first < 0 or span.second < span.first:
         raise MalformedMessage("no range of a file")
@@ -293,10 +260,7 @@ def read_zero_data(data: memoryview) -> FileSpan:
 
 
 def read_allocated_ranges(data: memoryview) -> FileSpan:
-    """Parse the input of QUERY_ALLOCATED_RANGES: offset and length.
-
-    Raises: MalformedMessage for negative numbers and an end beyond the largest file.
-    """
+    """Offset and length. They may not be negative, nor the end beyond the largest file."""
     span = _SPAN.read(data)
     if min(span.first, span.second) < 0 or span.first + span.second > _OFFSET_MAX:
         raise MalformedMessage("no range of a file")
@@ -304,7 +268,7 @@ def read_allocated_ranges(data: memoryview) -> FileSpan:
 
 
 def write_allocated_ranges(ranges: Iterable[tuple[int, int]], room: int) -> tuple[int, bytes]:
-    """Return the status and the output: offsets and lengths, as many as fit.
+    """The status and the output: offsets and lengths, as many as fit.
 
     Raises: SmbRefusal BUFFER_TOO_SMALL when not even one fits.
     """
@@ -321,20 +285,15 @@ SNAPSHOT_ROOM_MIN: Final = 16
 
 
 def check_snapshot_room(room: int) -> None:
-    """Check that the output buffer fits the header of SRV_ENUMERATE_SNAPSHOTS and an empty name.
-
-    Raises: SmbRefusal INVALID_PARAMETER.
-    """
+    """Check that the output buffer fits the header of SRV_ENUMERATE_SNAPSHOTS and an empty name."""
     if room < SNAPSHOT_ROOM_MIN:
         raise SmbRefusal(file_errors.STATUS_INVALID_PARAMETER)
 
 
 def write_snapshots(tokens: list[str], room: int) -> bytes:
-    """Return the output of SRV_ENUMERATE_SNAPSHOTS: all `@GMT-` tokens, or none if they do not fit.
+    """The output of SRV_ENUMERATE_SNAPSHOTS: all `@GMT-` tokens, or none if they do not fit.
 
     In both cases it contains their number, and how many bytes they need.
-
-    Raises: as `check_snapshot_room`.
     """
     check_snapshot_room(room)
     names = utf16_bytes("".join(token + "\0" for token in tokens) + "\0")

@@ -1,7 +1,7 @@
 """LOCK: byte ranges to lock or to unlock, in one request.
 
-Lives here: the bodies, and which flags select which kind of request. Must not live here: conflicts.
-Sources: [MS-SMB2] sections 2.2.26, 2.2.27 and 3.3.5.14; smb.md 2.6.
+Also which flags select which kind of request. Sources: [MS-SMB2] sections 2.2.26, 2.2.27 and
+3.3.5.14; smb.md 2.6.
 """
 
 from __future__ import annotations
@@ -27,20 +27,17 @@ LOCK_ANSWER: Final = struct.pack("<HH", 4, 0)
 
 
 class LockElement(msgspec.Struct, frozen=True):
-    """One range of a request."""
-
     offset: int
     length: int
     flags: int
 
     @property
     def is_exclusive(self) -> bool:
-        """Return whether the lock excludes all other locks."""
         return bool(self.flags & EXCLUSIVE)
 
     @property
     def is_unlock(self) -> bool:
-        """Return whether it is an unlock, without any other flag."""
+        """Whether it is an unlock, without any other flag."""
         return self.flags == UNLOCK
 
 
@@ -59,24 +56,15 @@ class LockRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_unlock(self) -> bool:
-        """Return whether the first element is an unlock, so that all others must be."""
+        """Whether the first element is an unlock, so that all others must be."""
         return bool(self.elements[0].flags & UNLOCK)
 
     @property
     def fails_immediately(self) -> bool:
-        """Return whether a conflict is answered at once."""
+        """Whether a conflict is answered at once."""
         return bool(self.elements[0].flags & FAIL_IMMEDIATELY)
 
 
-class _Fixed(msgspec.Struct, frozen=True):
-    count: int
-    sequence: int
-    persistent: int
-    volatile: int
-
-
-# The StructureSize includes the first element, however many there are.
-_FIXED_FORM: Final = Layout(_Fixed, "HIQQ")
 _ELEMENT: Final = Layout(LockElement, "QQI4x")
 
 
@@ -90,6 +78,7 @@ class _Whole(msgspec.Struct, frozen=True):
     flags: int
 
 
+# The StructureSize includes the first element, however many there are.
 _BODY: Final = MessageBody(_Whole, "HIQQQQI4x", 48)
 
 
@@ -125,13 +114,3 @@ def _check_locks(elements: tuple[LockElement, ...]) -> None:
             raise MalformedMessage(f"a lock cannot have the flags {element.flags:#x}")
         if len(elements) > 1 and not element.flags & FAIL_IMMEDIATELY:
             raise MalformedMessage("a series of locks cannot wait")
-
-
-def write_lock(request: LockRequest) -> bytes:
-    """Return the body of a LOCK request, as clients send it."""
-    sequence = request.sequence_index << 4 | request.sequence_number
-    fixed = _Fixed(
-        len(request.elements), sequence, request.file_id.persistent, request.file_id.volatile
-    )
-    head = struct.pack("<H", _BODY.structure_size) + _FIXED_FORM.write(fixed)
-    return head + b"".join(_ELEMENT.write(element) for element in request.elements)

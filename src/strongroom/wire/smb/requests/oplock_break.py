@@ -1,7 +1,6 @@
 """OPLOCK_BREAK: notifications to holders of oplocks and leases, acknowledgments, and responses.
 
-Lives here: the bodies. Must not live here: which client holds which oplock. Sources: [MS-SMB2]
-sections 2.2.23 to 2.2.25, 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+Sources: [MS-SMB2] sections 2.2.23 to 2.2.25, 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
 """
 
 from __future__ import annotations
@@ -67,10 +66,7 @@ _LEASE_ACK: Final = MessageBody(LeaseBreakAck, "6x16sI8x", 36)
 
 
 def read_acknowledgment(message: memoryview) -> OplockBreak | LeaseBreakAck:
-    """Parse the acknowledgment of a break; its StructureSize shows whether it is for a lease.
-
-    Raises: MalformedMessage.
-    """
+    """The StructureSize of an acknowledgment shows whether it is for a lease."""
     if len(message) < HEADER_BYTES + 2:
         raise MalformedMessage("an acknowledgment has no body")
     (size,) = struct.unpack_from("<H", message, HEADER_BYTES)
@@ -81,29 +77,16 @@ def read_acknowledgment(message: memoryview) -> OplockBreak | LeaseBreakAck:
 
 
 def write_oplock_break(message: OplockBreak) -> bytes:
-    """Return the body of an oplock's notification, acknowledgment, or response."""
+    """The body of an oplock's notification, acknowledgment, or response."""
     file_id = message.file_id
     return _OPLOCK.write(_Oplock(message.level, file_id.persistent, file_id.volatile))
 
 
 def write_lease_acknowledgment(message: LeaseBreakAck) -> bytes:
-    """Return the body of a lease's acknowledgment, or of the response to it."""
+    """The body of a lease's acknowledgment, or of the response to it."""
     return _LEASE_ACK.write(message)
 
 
 def write_lease_notice(notice: LeaseBreakNotice) -> bytes:
-    """Return the body of a lease's notification."""
     flags = _ACK_REQUIRED if notice.must_acknowledge else 0
     return _NOTICE.write(_Notice(notice.epoch, flags, notice.key, notice.current, notice.new))
-
-
-def read_lease_notice(message: memoryview) -> LeaseBreakNotice:
-    """Parse a lease's notification, for clients. Raises: MalformedMessage."""
-    fixed = _NOTICE.read(message)
-    return LeaseBreakNotice(
-        fixed.key,
-        fixed.current,
-        fixed.new,
-        fixed.epoch,
-        must_acknowledge=bool(fixed.flags & _ACK_REQUIRED),
-    )

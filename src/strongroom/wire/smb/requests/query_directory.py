@@ -1,7 +1,7 @@
 """QUERY_DIRECTORY: the request for the next part of a listing, and its response.
 
-Lives here: the bodies. Must not live here: entries (information/directory_entries.py), patterns.
-Sources: [MS-SMB2] sections 2.2.33, 2.2.34 and 3.3.5.18; smb.md 2.8.
+Entries: information/directory_entries.py. Sources: [MS-SMB2] sections 2.2.33, 2.2.34 and 3.3.5.18;
+smb.md 2.8.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from strongroom.wire.smb.header import FileId
-from strongroom.wire.smb.requests.bodies import MessageBody, utf16, utf16_bytes
+from strongroom.wire.smb.requests.bodies import MessageBody, utf16
 from strongroom.wire.smb.structures import variable_part
 
 RESTART: Final = 0x1
@@ -20,7 +20,7 @@ REOPEN: Final = 0x10
 
 
 class QueryDirectoryRequest(msgspec.Struct, frozen=True):
-    """A QUERY_DIRECTORY request; `pattern` may be empty."""
+    """`pattern` may be empty."""
 
     information_class: int
     flags: int
@@ -30,13 +30,12 @@ class QueryDirectoryRequest(msgspec.Struct, frozen=True):
 
     @property
     def restarts(self) -> bool:
-        """Return whether the listing starts again, with the pattern of this request if it has
-        one."""
+        """Whether the listing starts again, with the pattern of this request if it has one."""
         return bool(self.flags & (RESTART | REOPEN))
 
     @property
     def is_single(self) -> bool:
-        """Return whether the client wants a single entry."""
+        """Whether the client wants a single entry."""
         return bool(self.flags & SINGLE)
 
 
@@ -63,15 +62,10 @@ BUFFER_ANSWER: Final = MessageBody(Buffer, "HI", 9)
 
 
 def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRequest:
-    """Parse a QUERY_DIRECTORY request.
+    """Parse a QUERY_DIRECTORY request. `room_max` is MaxTransactSize.
 
     A listing may always be answered in part. So an OutputBufferLength beyond MaxTransactSize is
     accepted, and only limits the response. The specification would allow an error too.
-
-    Arguments:
-        room_max: MaxTransactSize.
-
-    Raises: MalformedMessage.
     """
     fixed = _REQUEST.read(message)
     pattern = variable_part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
@@ -84,28 +78,7 @@ def read_query_directory(message: memoryview, room_max: int) -> QueryDirectoryRe
     )
 
 
-def write_query_directory(request: QueryDirectoryRequest) -> bytes:
-    """Return the body of a QUERY_DIRECTORY, for clients."""
-    pattern = utf16_bytes(request.pattern)
-    fixed = _Fixed(
-        request.information_class,
-        request.flags,
-        request.file_id.persistent,
-        request.file_id.volatile,
-        name_offset=_REQUEST.end,
-        name_length=len(pattern),
-        output_bytes_max=request.output_bytes_max,
-    )
-    return _REQUEST.write(fixed) + (pattern or b"\0")
-
-
 def write_buffer_answer(data: bytes) -> bytes:
-    """Return the body of a response that is a single buffer."""
+    """The body of a response that is a single buffer."""
     offset = BUFFER_ANSWER.end if data else 0
     return BUFFER_ANSWER.write(Buffer(offset, len(data))) + (data or b"\0")
-
-
-def read_buffer_answer(message: memoryview) -> memoryview:
-    """Return the buffer in a response, for clients. Raises: MalformedMessage."""
-    fixed = BUFFER_ANSWER.read(message)
-    return variable_part(message, fixed.offset, fixed.length, after=BUFFER_ANSWER.end)

@@ -1,7 +1,7 @@
 """QUERY_INFO and SET_INFO: the selected information, and the data of a change.
 
-Lives here: the bodies. Must not live here: the information (information/). Sources: [MS-SMB2]
-sections 2.2.37 to 2.2.40, 3.3.5.20 and 3.3.5.21; smb.md 2.10 and 2.11.
+The information itself: information/. Sources: [MS-SMB2] sections 2.2.37 to 2.2.40, 3.3.5.20 and
+3.3.5.21; smb.md 2.10 and 2.11.
 """
 
 from __future__ import annotations
@@ -43,8 +43,6 @@ class QueryInfoRequest(msgspec.Struct, frozen=True):
 
 
 class SetInfoRequest(msgspec.Struct, frozen=True):
-    """A SET_INFO request."""
-
     info_type: int
     information_class: int
     file_id: FileId
@@ -79,10 +77,7 @@ SET_INFO_ANSWER: Final = struct.pack("<H", 2)
 
 
 def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
-    """Parse a QUERY_INFO request.
-
-    Arguments:
-        room_max: MaxTransactSize.
+    """`room_max` is MaxTransactSize.
 
     Raises: MalformedMessage, also for an OutputBufferLength or an input beyond `room_max`, and for
         an undefined InfoType.
@@ -91,14 +86,14 @@ def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
     if fixed.output_bytes_max > room_max or fixed.input_length > room_max:
         raise MalformedMessage(f"an answer of {fixed.output_bytes_max} bytes is too large")
     _check_type(fixed.info_type)
-    given = variable_part(message, fixed.input_offset, fixed.input_length, after=_QUERY.end)
+    data = variable_part(message, fixed.input_offset, fixed.input_length, after=_QUERY.end)
     return QueryInfoRequest(
         fixed.info_type,
         fixed.information_class,
         FileId(fixed.persistent, fixed.volatile),
         fixed.output_bytes_max,
         additional=fixed.additional,
-        data=bytes(given),
+        data=bytes(data),
     )
 
 
@@ -107,26 +102,8 @@ def _check_type(info_type: int) -> None:
         raise MalformedMessage(f"there is no InfoType {info_type}")
 
 
-def write_query_info(request: QueryInfoRequest) -> bytes:
-    """Return the body of a QUERY_INFO, for clients."""
-    fixed = _Query(
-        request.info_type,
-        request.information_class,
-        request.output_bytes_max,
-        input_offset=_QUERY.end if request.data else 0,
-        input_length=len(request.data),
-        additional=request.additional,
-        persistent=request.file_id.persistent,
-        volatile=request.file_id.volatile,
-    )
-    return _QUERY.write(fixed) + (request.data or b"\0")
-
-
 def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
-    """Parse a SET_INFO request.
-
-    Arguments:
-        length_max: MaxTransactSize.
+    """`length_max` is MaxTransactSize.
 
     Raises: MalformedMessage, also for empty data, data beyond the limit, and an undefined InfoType.
     """
@@ -141,17 +118,3 @@ def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
         variable_part(message, fixed.offset, fixed.length, after=_SET.end),
         fixed.additional,
     )
-
-
-def write_set_info(request: SetInfoRequest) -> bytes:
-    """Return the body of a SET_INFO, for clients."""
-    fixed = _Set(
-        request.info_type,
-        request.information_class,
-        len(request.data),
-        offset=_SET.end,
-        additional=request.additional,
-        persistent=request.file_id.persistent,
-        volatile=request.file_id.volatile,
-    )
-    return _SET.write(fixed) + bytes(request.data)

@@ -1,7 +1,7 @@
 """CLOSE, FLUSH, READ and WRITE: their bodies, and the limits of their data.
 
-Lives here: layouts, and refusals that depend on the bytes and the negotiated limits. Must not live
-here: opens. Sources: [MS-SMB2] sections 2.2.15 to 2.2.22, 3.3.5.12 and 3.3.5.13; smb.md 2.5.
+Layouts, and refusals that depend on the bytes and the negotiated limits. Sources: [MS-SMB2]
+sections 2.2.15 to 2.2.22, 3.3.5.12 and 3.3.5.13; smb.md 2.5.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.wire.smb.header import HEADER_BYTES, FileId
+from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.information.file_information import (
     NETWORK_OPEN,
     NetworkOpenInformation,
@@ -25,14 +25,14 @@ _READ_DATA_AT: Final = 80
 
 
 class CloseRequest(msgspec.Struct, frozen=True):
-    """A CLOSE request; `wants_attributes` is the flag POSTQUERY_ATTRIB."""
+    """`wants_attributes` is the flag POSTQUERY_ATTRIB."""
 
     file_id: FileId
     wants_attributes: bool
 
 
 class ReadRequest(msgspec.Struct, frozen=True):
-    """A READ request; a result of fewer bytes than `minimum` is an END_OF_FILE."""
+    """A result of fewer bytes than `minimum` is an END_OF_FILE."""
 
     file_id: FileId
     offset: int
@@ -42,7 +42,7 @@ class ReadRequest(msgspec.Struct, frozen=True):
 
 
 class WriteRequest(msgspec.Struct, frozen=True):
-    """A WRITE request; the data is a part of the message."""
+    """The data is a part of the message."""
 
     file_id: FileId
     offset: int
@@ -104,41 +104,24 @@ FLUSH_ANSWER: Final = bytes((4, 0, 0, 0))
 
 
 def read_close(message: memoryview) -> CloseRequest:
-    """Parse a CLOSE request. Raises: MalformedMessage."""
     fixed = _CLOSE.read(message)
     return CloseRequest(FileId(fixed.persistent, fixed.volatile), bool(fixed.flags & 1))
 
 
-def write_close(request: CloseRequest) -> bytes:
-    """Return the body of a CLOSE, for clients."""
-    file_id = request.file_id
-    flags = int(request.wants_attributes)
-    return _CLOSE.write(_OnFile(flags, file_id.persistent, file_id.volatile))
-
-
 def write_close_answer(node: NetworkOpenInformation | None) -> bytes:
-    """Return the body of the response to CLOSE: zeros unless the client requested attributes."""
+    """The body of the response to CLOSE: zeros unless the client requested attributes."""
     head = _CLOSE_HEAD.write(_CloseHead(_CLOSE_ANSWER_SIZE, 0 if node is None else 1))
     body = head if node is None else head + NETWORK_OPEN.write(node)
     return body[:_CLOSE_ANSWER_SIZE].ljust(_CLOSE_ANSWER_SIZE, b"\0")
 
 
 def read_flush(message: memoryview) -> FileId:
-    """Return the open that a FLUSH names. Raises: MalformedMessage."""
     fixed = _FLUSH.read(message)
     return FileId(fixed.persistent, fixed.volatile)
 
 
-def write_flush(file_id: FileId) -> bytes:
-    """Return the body of a FLUSH, for clients."""
-    return _FLUSH.write(_OnFile(0, file_id.persistent, file_id.volatile))
-
-
 def read_read(message: memoryview, length_max: int) -> ReadRequest:
-    """Parse a READ request.
-
-    Arguments:
-        length_max: MaxReadSize.
+    """`length_max` is MaxReadSize.
 
     Raises: MalformedMessage, also for a length beyond the limit, an end beyond OFFSET_MAX, and a
         channel other than the connection itself.
@@ -155,39 +138,16 @@ def read_read(message: memoryview, length_max: int) -> ReadRequest:
     )
 
 
-def write_read(request: ReadRequest) -> bytes:
-    """Return the body of a READ, for clients; one byte stands for the empty channel information."""
-    fixed = _Read(
-        int(request.is_unbuffered),
-        request.length,
-        request.offset,
-        persistent=request.file_id.persistent,
-        volatile=request.file_id.volatile,
-        minimum=request.minimum,
-        channel=0,
-    )
-    return _READ.write(fixed) + b"\0"
-
-
 def write_read_answer(length: int) -> bytes:
-    """Return the fixed part of the response to READ; the data follows it.
+    """The fixed part of the response to READ; the data follows it.
 
     Without data one zero byte follows, as in every body with an odd StructureSize.
     """
     return _READ_ANSWER.write(_ReadAnswer(_READ_DATA_AT, length)) + (b"" if length else b"\0")
 
 
-def read_read_answer(message: memoryview) -> memoryview:
-    """Return the data in the response to READ, for clients. Raises: MalformedMessage."""
-    fixed = _READ_ANSWER.read(message)
-    return variable_part(message, fixed.data_offset, fixed.length, after=_READ_ANSWER.end)
-
-
 def read_write(message: memoryview, length_max: int) -> WriteRequest:
-    """Parse a WRITE request.
-
-    Arguments:
-        length_max: MaxWriteSize.
+    """`length_max` is MaxWriteSize.
 
     Raises: MalformedMessage, also for data outside of the message or beyond offset 0x100, a length
         beyond the limit, an end beyond OFFSET_MAX, and a channel.
@@ -206,37 +166,5 @@ def read_write(message: memoryview, length_max: int) -> WriteRequest:
     )
 
 
-def write_write(request: WriteRequest) -> bytes:
-    """Return the body of a WRITE, for clients."""
-    fixed = _Write(
-        _WRITE.end,
-        len(request.data),
-        request.offset,
-        persistent=request.file_id.persistent,
-        volatile=request.file_id.volatile,
-        channel=0,
-        flags=request.is_write_through | request.is_unbuffered << 1,
-    )
-    return _WRITE.write(fixed) + bytes(request.data)
-
-
 def write_write_answer(count: int) -> bytes:
-    """Return the body of the response to WRITE, with the number of written bytes."""
     return _WRITE_ANSWER.write(_Count(count))
-
-
-def read_write_answer(message: memoryview) -> int:
-    """Return the number of written bytes in the response to WRITE, for clients. Raises:
-    MalformedMessage."""
-    return _WRITE_ANSWER.read(message).count
-
-
-def read_close_answer(message: memoryview) -> NetworkOpenInformation | None:
-    """Return the attributes in the response to CLOSE, for clients. Raises: MalformedMessage."""
-    head = _CLOSE_HEAD.read(message, HEADER_BYTES)
-    body = message[HEADER_BYTES + _CLOSE_HEAD.size :]
-    if head.structure_size != _CLOSE_ANSWER_SIZE or len(body) < NETWORK_OPEN.size - 4:
-        raise MalformedMessage("an answer to CLOSE has 60 bytes")
-    if not head.flags & 1:
-        return None
-    return NETWORK_OPEN.read(bytes(body).ljust(NETWORK_OPEN.size, b"\0"))

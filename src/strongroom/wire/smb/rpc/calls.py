@@ -1,8 +1,7 @@
 """The calls of srvsvc and wkssvc that clients need to browse a server, and their results.
 
-Lives here: one function for each call, from its stub to the stub of its result. Must not live here:
-PDUs (pipe.py), the list of shares: the inventory is an argument. Sources: [MS-SRVS] sections 2.2.4
-and 3.1.4; [MS-WKST] section 3.2.4.1; smb.md 2.3.
+One function for each call, from its stub to the stub of its result; PDUs: pipe.py. Sources:
+[MS-SRVS] sections 2.2.4 and 3.1.4; [MS-WKST] section 3.2.4.1; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -48,16 +47,12 @@ class Inventory(msgspec.Struct, frozen=True):
 
     @property
     def all(self) -> tuple[ListedShare, ...]:
-        """Return the shares, and the IPC$ share."""
+        """The shares, and the IPC$ share."""
         return (*self.shares, IPC_SHARE)
 
 
 RemoteCall = Callable[[NdrReader, Inventory], NdrWriter]
 _Row = Callable[[NdrWriter, ListedShare], None]
-
-
-def _level_0(out: NdrWriter, share: ListedShare) -> None:
-    out.text(share.name)
 
 
 def _level_1(out: NdrWriter, share: ListedShare) -> None:
@@ -87,17 +82,13 @@ def _level_502(out: NdrWriter, share: ListedShare) -> None:
     out.null()
 
 
-def _level_1005(out: NdrWriter, _: ListedShare) -> None:
-    out.number(0)
-
-
 _SHARE_LEVELS: Final[Mapping[int, _Row]] = {
-    0: _level_0,
+    0: lambda out, share: out.text(share.name),
     1: _level_1,
     2: _level_2,
     501: _level_501,
     502: _level_502,
-    1005: _level_1005,
+    1005: lambda out, _: out.number(0),
 }
 _ENUM_LEVELS: Final = (0, 1, 2, 501, 502)
 

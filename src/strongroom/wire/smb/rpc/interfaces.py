@@ -1,7 +1,6 @@
 """The interfaces that the pipes of IPC$ serve: their ids, and their calls by number.
 
-Lives here: the one table. Must not live here: any call. Sources: [MS-SRVS], [MS-WKST] and
-[MS-LSAT], sections 1.9 and 3.1.4; smb.md 2.3.
+Sources: [MS-SRVS], [MS-WKST] and [MS-LSAT], sections 1.9 and 3.1.4; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ LSARPC: Final = "lsarpc"
 
 
 def syntax(name: str, major: int) -> bytes:
-    """Return the bytes of an interface's or a transfer syntax's id."""
+    """The bytes of an interface's or a transfer syntax's id."""
     return uuid.UUID(name).bytes_le + struct.pack("<I", major)
 
 

@@ -1,8 +1,8 @@
 """The calls of lsarpc that clients need to show the names of SIDs, and to find SIDs by names.
 
-Lives here: one function for each call, from its stub to the stub of its result. Must not live here:
-the names (principals.py), PDUs (pipe.py). Sources: [MS-LSAT] sections 2.2 and 3.1.4; [MS-LSAD]
-sections 2.2.4 and 3.1.4.4; [MS-DTYP] sections 2.3.10 and 2.4.2.3.
+One function for each call, from its stub to the stub of its result. The names: principals.py; PDUs:
+pipe.py. Sources: [MS-LSAT] sections 2.2 and 3.1.4; [MS-LSAD] sections 2.2.4 and 3.1.4.4; [MS-DTYP]
+sections 2.3.10 and 2.4.2.3.
 
 A policy handle has no state, since nothing can be changed. All clients get the same one, which
 stays valid.
@@ -43,7 +43,6 @@ _DNS_DOMAIN: Final = 12
 
 
 def _check_handle(stub: NdrReader) -> None:
-    """Read a policy handle. Raises: UnknownHandle; MalformedMessage."""
     if stub.raw(len(_HANDLE), 4) != _HANDLE:
         raise UnknownHandle("no handle of a policy")
 
@@ -132,7 +131,7 @@ class _Domains:
         self._found: list[Domain] = []
 
     def index(self, principal: Principal | None) -> int:
-        """Return the index of a principal's domain; -1 without a principal."""
+        """-1 without a principal."""
         if principal is None:
             return _NO_DOMAIN
         if principal.domain not in self._found:
@@ -156,25 +155,21 @@ class _Domains:
 _WriteEntry = Callable[[NdrWriter, Principal | None, int], None]
 
 
-def _answer(found: Sequence[Principal | None], write: Sequence[_WriteEntry]) -> NdrWriter:
-    """Return the answer of a look-up.
-
-    Arguments:
-        write: for each principal, how its entry is written.
-    """
+def _answer(principals: Sequence[Principal | None], write: Sequence[_WriteEntry]) -> NdrWriter:
+    """`write` says for each principal how its entry is written."""
     domains, out = _Domains(), NdrWriter()
-    places = [domains.index(one) for one in found]
+    places = [domains.index(one) for one in principals]
     domains.write(out)
-    out.number(len(found))
-    out.array_pointer(len(found))
-    if found:
-        out.number(len(found))
-    for one, place, entry in zip(found, places, write, strict=True):
+    out.number(len(principals))
+    out.array_pointer(len(principals))
+    if principals:
+        out.number(len(principals))
+    for one, place, entry in zip(principals, places, write, strict=True):
         entry(out, one, place)
     out.write_deferred()
-    mapped = sum(one is not None for one in found)
+    mapped = sum(one is not None for one in principals)
     out.number(mapped)
-    out.number(_OK if mapped == len(found) else _SOME_NOT_MAPPED if mapped else _NONE_MAPPED)
+    out.number(_OK if mapped == len(principals) else _SOME_NOT_MAPPED if mapped else _NONE_MAPPED)
     return out
 
 
@@ -185,11 +180,8 @@ def _kind(principal: Principal | None) -> int:
 def _lookup_sids(
     stub: NdrReader, inventory: Inventory, *, has_handle: bool = True, has_flags: bool = True
 ) -> NdrWriter:
-    """Answer LsarLookupSids and its later versions, whose entries have flags.
-
-    Arguments:
-        has_handle: LsarLookupSids3 has none.
-    """
+    """Answer LsarLookupSids and its later versions, whose entries have flags. LsarLookupSids3 has
+    no handle."""
     if has_handle:
         _check_handle(stub)
     sids, own = _read_sids(stub), _own(inventory)
@@ -205,7 +197,7 @@ def _lookup_sids(
 
 
 def _read_sids(stub: NdrReader) -> list[Sid]:
-    """Read LSAPR_SID_ENUM_BUFFER. Raises: MalformedMessage."""
+    """Read LSAPR_SID_ENUM_BUFFER."""
     count = stub.number()
     if not stub.number():
         return []
@@ -246,21 +238,20 @@ def _whole_entry(out: NdrWriter, principal: Principal | None, place: int) -> Non
 def _lookup_names(
     stub: NdrReader, inventory: Inventory, *, entry: _WriteEntry, has_handle: bool = True
 ) -> NdrWriter:
-    """Answer LsarLookupNames and its later versions.
+    """Answer LsarLookupNames and its later versions. LsarLookupNames4 has no handle.
 
     Arguments:
         entry: how the version writes one entry.
-        has_handle: LsarLookupNames4 has none.
     """
     if has_handle:
         _check_handle(stub)
     own = _own(inventory)
-    found = [with_name(name, own) for name in _read_names(stub)]
-    return _answer(found, [entry] * len(found))
+    principals = [with_name(name, own) for name in _read_names(stub)]
+    return _answer(principals, [entry] * len(principals))
 
 
 def _read_names(stub: NdrReader) -> list[str]:
-    """Read a conformant array of RPC_UNICODE_STRING. Raises: MalformedMessage."""
+    """Read a conformant array of RPC_UNICODE_STRING."""
     count = stub.number()
     _check_count(count, stub.number())
     pointers = []

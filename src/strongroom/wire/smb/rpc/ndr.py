@@ -1,7 +1,7 @@
 """NDR 2.0: the encoding of arguments and results of remote calls.
 
-Lives here: numbers, unique pointers, strings and SIDs. Must not live here: any call. Source: DCE
-1.1 Remote Procedure Call, chapter 14 "Transfer Syntax NDR"; [MS-RPCE] section 2.2.4.
+Numbers, unique pointers, strings and SIDs. Source: DCE 1.1 Remote Procedure Call, chapter 14
+"Transfer Syntax NDR"; [MS-RPCE] section 2.2.4.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NdrReader:
         self._at = 0
 
     def number(self) -> int:
-        """Return the next number of 32 bits, aligned."""
+        """32 bits, aligned."""
         self._at += -self._at % 4
         if len(self._stub) - self._at < _U32.size:
             raise MalformedMessage("a number is cut off")
@@ -38,11 +38,10 @@ class NdrReader:
         return int(value)
 
     def short(self) -> int:
-        """Return the next number of 16 bits, aligned."""
+        """16 bits, aligned."""
         return int.from_bytes(self.raw(2, 2), "little")
 
     def raw(self, count: int, alignment: int) -> bytes:
-        """Return the next bytes, aligned."""
         at = self._at + -self._at % alignment
         if len(self._stub) - at < count:
             raise MalformedMessage(f"{count} bytes are cut off")
@@ -50,16 +49,16 @@ class NdrReader:
         return self._stub[at : self._at]
 
     def sid(self) -> Sid:
-        """Return the next SID, an RPC_SID: its conformance comes first."""
+        """The next SID, an RPC_SID: its conformance comes first."""
         conformance = self.number()
-        found = read_sid(memoryview(self._stub)[self._at :])
-        if len(found.sub_authorities) != conformance:
+        value = read_sid(memoryview(self._stub)[self._at :])
+        if len(value.sub_authorities) != conformance:
             raise MalformedMessage("a SID is not as long as its array")
-        self._at += found.size
-        return found
+        self._at += value.size
+        return value
 
     def string(self) -> str:
-        """Return the next conformant and varying string in UTF-16, without its terminator."""
+        """The next conformant and varying string in UTF-16, without its terminator."""
         _, offset, count = self.number(), self.number(), self.number()
         end = self._at + 2 * count
         if offset or end > len(self._stub):
@@ -69,7 +68,7 @@ class NdrReader:
         return text.split("\0", 1)[0]
 
     def unique_string(self) -> str | None:
-        """Return the next string behind a unique pointer; None for a null pointer."""
+        """The next string behind a unique pointer; None for a null pointer."""
         return self.string() if self.number() else None
 
 
@@ -84,11 +83,11 @@ class NdrWriter:
 
     @property
     def data(self) -> bytes:
-        """Return the stub so far."""
+        """The stub so far."""
         return bytes(self._data)
 
     def number(self, value: int) -> None:
-        """Write a number of 32 bits."""
+        """32 bits, aligned."""
         self._data += bytes(-len(self._data) % 4) + _U32.pack(value)
 
     def pointer(self) -> None:
@@ -120,11 +119,11 @@ class NdrWriter:
         self._deferred.append(_U32.pack(len(value.sub_authorities)) + write_sid(value))
 
     def short(self, value: int) -> None:
-        """Write a number of 16 bits, aligned."""
+        """16 bits, aligned."""
         self._data += bytes(-len(self._data) % 2) + value.to_bytes(2, "little")
 
     def raw(self, data: bytes) -> None:
-        """Write bytes, aligned to 4."""
+        """Aligned to 4."""
         self._data += bytes(-len(self._data) % 4) + data
 
     def array_pointer(self, count: int) -> None:
@@ -142,6 +141,6 @@ class NdrWriter:
 
 
 def _string(text: str) -> bytes:
-    """Return a conformant and varying string."""
+    """A conformant and varying string."""
     data = text.encode("utf-16-le", "surrogatepass")
     return _STRING.pack(len(data) // 2, 0, len(data) // 2) + data

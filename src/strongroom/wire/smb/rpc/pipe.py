@@ -1,8 +1,7 @@
 """A pipe of IPC$: clients write DCE/RPC calls into it, and read their results from it.
 
-Lives here: PDUs, binding, fragments, and the queue of results. Must not live here: calls
-(calls.py, lsa.py). Sources: DCE 1.1 Remote Procedure Call, chapter 12 (connection-oriented PDUs);
-[MS-RPCE] section 2.2.2; smb.md 2.3.
+PDUs, binding, fragments, and the queue of results; the calls: calls.py, lsa.py. Sources: DCE 1.1
+Remote Procedure Call, chapter 12 (connection-oriented PDUs); [MS-RPCE] section 2.2.2; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -93,11 +92,7 @@ _NO_SYNTAX: Final = (2, 2)
 
 
 class RpcPipe:
-    """One open of a pipe.
-
-    Arguments:
-        name: one of `interfaces.INTERFACES`.
-    """
+    """One open of a pipe. `name` is one of `interfaces.INTERFACES`."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -110,7 +105,7 @@ class RpcPipe:
 
     @property
     def unread_bytes(self) -> int:
-        """Return how many bytes of the next result are unread."""
+        """How many bytes of the next result are unread."""
         return len(self._results[0]) if self._results else 0
 
     def write(self, data: bytes | bytearray | memoryview, inventory: Inventory) -> None:
@@ -135,7 +130,7 @@ class RpcPipe:
             self._pdu(head, body, inventory)
 
     def read(self, length: int) -> tuple[bytes, bool]:
-        """Return the next bytes of the result, and whether more of the same message is unread.
+        """The next bytes of the result, and whether more of the same message is unread.
 
         Each PDU is one message of the pipe: a read ends with it.
         """
@@ -199,8 +194,8 @@ class RpcPipe:
         self._answer(kind, head.call_id, made)
 
     def _bind_context(self, context: _Context, syntaxes: bytes) -> tuple[int, int]:
-        wanted = context.interface + struct.pack("<I", context.version)
-        if wanted != self._interface.syntax:
+        syntax = context.interface + struct.pack("<I", context.version)
+        if syntax != self._interface.syntax:
             return _NO_INTERFACE
         offered = (
             syntaxes[at : at + _SYNTAX_BYTES] for at in range(0, len(syntaxes), _SYNTAX_BYTES)

@@ -1,6 +1,5 @@
 """The names of SIDs: the well-known ones, and those of the server's own domain.
 
-Lives here: the table, and the look-ups in both directions. Must not live here: any message.
 Sources: [MS-DTYP] section 2.4.2.4 (well-known SIDs); [MS-LSAT] sections 2.2.13 (kinds), 3.1.1.1.1.
 
 The server is a domain by itself, as a standalone server of Windows is. Its SID is that of the SDDL
@@ -41,8 +40,6 @@ class Domain(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """A name, its SID and its domain."""
-
     name: str
     sid: Sid
     kind: SidUse
@@ -102,7 +99,7 @@ _BY_SID: Final = {one.sid: one for one in FIXED}
 
 
 def own_principals(server: str, account: str) -> tuple[Principal, ...]:
-    """Return the principals of the server's own domain: itself, the caller, and the groups that
+    """The principals of the server's own domain: itself, the caller, and the groups that
     descriptors may name."""
     domain = Domain(server, OWN_DOMAIN)
     return (
@@ -113,13 +110,15 @@ def own_principals(server: str, account: str) -> tuple[Principal, ...]:
 
 
 def with_sid(sid: Sid, own: tuple[Principal, ...]) -> Principal | None:
-    """Return the principal that has the SID; None if no name here stands for it."""
-    found = _BY_SID.get(sid)
-    return found if found is not None else next((one for one in own if one.sid == sid), None)
+    """None if no name here stands for the SID."""
+    principal = _BY_SID.get(sid)
+    return (
+        principal if principal is not None else next((one for one in own if one.sid == sid), None)
+    )
 
 
 def with_name(text: str, own: tuple[Principal, ...]) -> Principal | None:
-    r"""Return the principal of a name, in any case, with or without its domain: `DOMAIN\name`."""
+    r"""The principal of a name, in any case, with or without its domain: `DOMAIN\name`."""
     domain, separator, name = text.casefold().rpartition("\\")
     for one in (*own, *FIXED):
         if one.name.casefold() == name and (not separator or one.domain.name.casefold() == domain):

@@ -1,6 +1,5 @@
-"""Values of ASN.1 in DER, as far as SPNEGO needs them.
+"""Values of ASN.1 in DER, as far as SPNEGO (spnego.py) needs them: tag, length, contents.
 
-Lives here: tag, length, contents. Must not live here: the meaning of the values (spnego.py).
 Source: ITU-T X.690 sections 8.1, 10.1.
 """
 
@@ -24,7 +23,7 @@ _LENGTH_BYTES_MAX: Final = 3
 
 
 def of_context(number: int) -> int:
-    """Return the context-specific tag of a field with this number."""
+    """The context-specific tag of a field with this number."""
     return _TAG_OF_CONTEXT + number
 
 
@@ -37,21 +36,21 @@ class DerValue(msgspec.Struct, frozen=True):
 
 
 def read_values(data: bytes) -> list[DerValue]:
-    """Return the DER values that fill `data`, one after the other.
+    """The DER values that fill `data`, one after the other.
 
     Raises: MalformedMessage for a truncated value, and for lengths that DER does not allow.
     """
-    found: list[DerValue] = []
+    values: list[DerValue] = []
     at = 0
     while at < len(data):
         value = _read(data, at)
-        found.append(value)
+        values.append(value)
         at += len(value.raw)
-    return found
+    return values
 
 
 def read_value(data: bytes, tag: int) -> DerValue:
-    """Return the one value that fills `data`. Raises: MalformedMessage if its tag is another."""
+    """The one value that fills `data`."""
     values = read_values(data)
     if len(values) != 1 or values[0].tag != tag:
         raise MalformedMessage(f"one value with the tag 0x{tag:02X} is expected")
@@ -59,7 +58,7 @@ def read_value(data: bytes, tag: int) -> DerValue:
 
 
 def write_value(tag: int, *contents: bytes) -> bytes:
-    """Return a value with these contents, one after the other."""
+    """The contents are written one after the other."""
     whole = b"".join(contents)
     return bytes((tag,)) + _write_length(len(whole)) + whole
 

@@ -1,8 +1,8 @@
 """NEGOTIATE: the dialects, capabilities and contexts of both sides.
 
-Lives here: the request and the response, and the SMB 1 message that may come first. Must not live
-here: the server's choice (servers/smb/messages/negotiation.py). Source: [MS-SMB2] sections 2.2.3,
-2.2.4, 3.3.5.3; [MS-CIFS] 2.2.4.52; smb.md 2.1.
+Also the SMB 1 message that may come first. The server's choice:
+servers/smb/messages/negotiation.py. Source: [MS-SMB2] sections 2.2.3, 2.2.4, 3.3.5.3; [MS-CIFS]
+2.2.4.52; smb.md 2.1.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class NegotiateResponse(msgspec.Struct, frozen=True):
     contexts: tuple[NegotiateContext, ...] = ()
 
     def with_contexts(self, contexts: tuple[NegotiateContext, ...]) -> NegotiateResponse:
-        """Return the same response with contexts."""
         return msgspec.structs.replace(self, contexts=contexts)
 
 
@@ -114,7 +113,6 @@ def read_negotiate(message: memoryview) -> NegotiateRequest:
 
 
 def write_negotiate(answer: NegotiateResponse) -> bytes:
-    """Return the body of the response."""
     token_offset = HEADER_BYTES + _RESPONSE_BYTES
     token = answer.token
     context_offset = 0
@@ -141,10 +139,7 @@ class Smb1Offer(enum.Enum):
 
 
 def smb1_offer(message: memoryview) -> Smb1Offer:
-    """Return the greatest offer of an SMB 1 NEGOTIATE.
-
-    Raises: MalformedMessage when it is no SMB 1 NEGOTIATE.
-    """
+    """The greatest offer of an SMB 1 NEGOTIATE. Any other message is malformed."""
     data = bytes(message)
     at = _SMB1_HEADER_BYTES
     if len(data) < at + 3 or data[4] != _SMB1_NEGOTIATE or data[at] != 0:

@@ -1,7 +1,6 @@
-"""The contexts of NEGOTIATE in dialect 3.1.1.
+"""The contexts of NEGOTIATE in dialect 3.1.1: the list, and those that the server understands.
 
-Lives here: the list, and the content of the contexts that the server understands. Must not live
-here: the server's choice. Source: [MS-SMB2] sections 2.2.3.1, 2.2.4.1; smb.md 1.10.
+Source: [MS-SMB2] sections 2.2.3.1, 2.2.4.1; smb.md 1.10.
 """
 
 from __future__ import annotations
@@ -38,8 +37,6 @@ class _Head(msgspec.Struct, frozen=True):
 
 
 class NegotiateContext(msgspec.Struct, frozen=True):
-    """A context: its type, and its data."""
-
     kind: int
     data: bytes
 
@@ -61,20 +58,20 @@ def read_contexts(
         raise MalformedMessage(f"{count} contexts; {CONTEXTS_MAX} are allowed")
     if count and (offset < after or offset % 8):
         raise MalformedMessage(f"contexts begin at {offset}, which is not behind the dialects")
-    found: list[NegotiateContext] = []
+    contexts: list[NegotiateContext] = []
     at = offset
     for _ in range(count):
         head = _HEAD.read(message, at)
         data = message[at + _HEAD.size : at + _HEAD.size + head.length]
         if len(data) != head.length:
             raise MalformedMessage("a context is cut off")
-        found.append(NegotiateContext(head.kind, bytes(data)))
+        contexts.append(NegotiateContext(head.kind, bytes(data)))
         at += _HEAD.size + head.length + (-head.length % 8)
-    return tuple(found)
+    return tuple(contexts)
 
 
 def write_contexts(contexts: Sequence[NegotiateContext]) -> bytes:
-    """Return the bytes of a list; it must be written at a multiple of eight bytes."""
+    """The bytes of a list; it must be written at a multiple of eight bytes."""
     pieces: list[bytes] = []
     for number, context in enumerate(contexts, 1):
         pieces += (_HEAD.write(_Head(context.kind, len(context.data))), context.data)
@@ -84,7 +81,7 @@ def write_contexts(contexts: Sequence[NegotiateContext]) -> bytes:
 
 
 def read_hashes(data: bytes) -> tuple[int, ...]:
-    """Return the hash algorithms in PREAUTH_INTEGRITY. Raises: MalformedMessage."""
+    """The hash algorithms in PREAUTH_INTEGRITY."""
     if len(data) < 4:
         raise MalformedMessage("the context PREAUTH_INTEGRITY is cut off")
     count, salt_bytes = struct.unpack_from("<HH", data)
@@ -94,10 +91,7 @@ def read_hashes(data: bytes) -> tuple[int, ...]:
 
 
 def read_ids(data: bytes) -> tuple[int, ...]:
-    """Return the algorithms in ENCRYPTION or SIGNING.
-
-    Raises: MalformedMessage; also for an empty list.
-    """
+    """The algorithms in ENCRYPTION or SIGNING, at least one."""
     if len(data) < 2:
         raise MalformedMessage("a list of algorithms is cut off")
     (count,) = struct.unpack_from("<H", data)
@@ -107,10 +101,10 @@ def read_ids(data: bytes) -> tuple[int, ...]:
 
 
 def preauth_context(salt: bytes) -> NegotiateContext:
-    """Return the server's PREAUTH_INTEGRITY: SHA-512, and a random salt."""
+    """The server's PREAUTH_INTEGRITY: SHA-512, and a random salt."""
     return NegotiateContext(PREAUTH_INTEGRITY, struct.pack("<HHH", 1, len(salt), SHA_512) + salt)
 
 
 def chosen_context(kind: int, algorithm: int) -> NegotiateContext:
-    """Return the server's ENCRYPTION or SIGNING: the one algorithm that it chose."""
+    """The server's ENCRYPTION or SIGNING: the one algorithm that it chose."""
     return NegotiateContext(kind, struct.pack("<HH", 1, algorithm))

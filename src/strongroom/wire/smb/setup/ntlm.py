@@ -1,7 +1,7 @@
 """The three messages of NTLM.
 
-Lives here: their layouts. Must not live here: the verification of the password proof
-(auth/ntlm.py). Source: [MS-NLMP] sections 2.2.1, 2.2.2; smb.md 2.2.
+The verification of the password proof: auth/ntlm.py. Source: [MS-NLMP] sections 2.2.1, 2.2.2;
+smb.md 2.2.
 """
 
 from __future__ import annotations
@@ -85,21 +85,21 @@ class Authenticate(msgspec.Struct, frozen=True):
 
 
 def message_type(token: bytes) -> int:
-    """Return the type of the message in a token. Raises: MalformedMessage."""
+    """The type of the message in a token."""
     if len(token) < 12 or token[:8] != SIGNATURE:
         raise MalformedMessage("the token is not of NTLMSSP")
     return int.from_bytes(token[8:12], "little")
 
 
 def read_negotiate_flags(token: bytes) -> int:
-    """Return the flags of a NEGOTIATE_MESSAGE. Raises: MalformedMessage."""
+    """The flags of a NEGOTIATE_MESSAGE."""
     if len(token) < 16:
         raise MalformedMessage("the message of NTLM is cut off")
     return int(_FLAGS.unpack_from(token, 12)[0])
 
 
 def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes:
-    """Return a CHALLENGE_MESSAGE.
+    """A CHALLENGE_MESSAGE.
 
     Arguments:
         flags: those of the client's NEGOTIATE_MESSAGE.
@@ -136,8 +136,7 @@ def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes
 
 
 def read_authenticate(token: bytes) -> Authenticate:
-    """Parse an AUTHENTICATE_MESSAGE. Raises: MalformedMessage for a field outside of the
-    message."""
+    """Parse an AUTHENTICATE_MESSAGE."""
     if len(token) < 64:
         raise MalformedMessage("the message of NTLM is cut off")
     fields = [_FIELD.read(token, at) for at in range(12, 60, 8)]

@@ -1,7 +1,6 @@
-"""SESSION_SETUP: the messages that contain the tokens of an authentication.
+"""SESSION_SETUP: the messages that contain the tokens of an authentication (spnego.py, ntlm.py).
 
-Lives here: both messages. Must not live here: the content of a token (spnego.py, ntlm.py). Source:
-[MS-SMB2] sections 2.2.5, 2.2.6; smb.md 2.2.
+Source: [MS-SMB2] sections 2.2.5, 2.2.6; smb.md 2.2.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _REQUEST: Final = Layout(_Request, "HBBIIHHQ")
 
 
 def read_session_setup(message: memoryview) -> SessionSetup:
-    """Parse a request, given from its header on. Raises: MalformedMessage."""
+    """Parse a request, given from its header on."""
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
     token = variable_part(message, fixed.token_offset, fixed.token_length, after=after)
@@ -60,10 +59,6 @@ def read_session_setup(message: memoryview) -> SessionSetup:
 
 
 def write_session_setup(token: bytes, flags: int = 0) -> bytes:
-    """Return the body of a response.
-
-    Arguments:
-        flags: ENCRYPT_DATA or 0.
-    """
+    """`flags` is ENCRYPT_DATA or 0."""
     offset = HEADER_BYTES + _RESPONSE.size
     return _RESPONSE.pack(_RESPONSE_SIZE, flags, offset, len(token)) + token

@@ -1,8 +1,8 @@
-"""SPNEGO: the tokens that wrap those of the negotiated mechanism.
+"""SPNEGO: the tokens that wrap those of the negotiated mechanism, as a server reads and writes
+them.
 
-Lives here: the tokens that a server reads and writes. Must not live here: the mechanism (ntlm.py),
-the consequences of a token (security/authentication.py). Sources: RFC 4178 section 4.2; [MS-SPNG]
-section 2.2.1; smb.md 2.2. A server accepts one mechanism, NTLMSSP.
+Sources: RFC 4178 section 4.2; [MS-SPNG] section 2.2.1; smb.md 2.2. A server accepts one mechanism,
+NTLMSSP (ntlm.py).
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class NextToken(msgspec.Struct, frozen=True):
 
 
 def read_first(data: bytes) -> FirstToken:
-    """Parse a client's NegTokenInit. Raises: MalformedMessage."""
+    """Parse a client's NegTokenInit."""
     outer = read_values(read_value(data, APPLICATION).contents)
     if len(outer) != 2 or outer[0].raw != _SPNEGO or outer[1].tag != of_context(0):
         raise MalformedMessage("the token is not of SPNEGO")
@@ -70,14 +70,13 @@ def read_first(data: bytes) -> FirstToken:
 
 
 def read_next(data: bytes) -> NextToken:
-    """Parse a client's NegTokenResp. Raises: MalformedMessage."""
-    (outer,) = (read_value(data, of_context(1)),)
-    fields = _fields(outer)
+    """Parse a client's NegTokenResp."""
+    fields = _fields(read_value(data, of_context(1)))
     return NextToken(_octets(fields, 2), _octets(fields, 3))
 
 
 def write_offer() -> bytes:
-    """Return the server's first token, a NegTokenInit2 in its response to NEGOTIATE."""
+    """The server's first token, a NegTokenInit2 in its response to NEGOTIATE."""
     mechanisms = write_value(of_context(0), write_value(SEQUENCE, NTLMSSP))
     inner = write_value(of_context(0), write_value(SEQUENCE, mechanisms))
     return write_value(APPLICATION, _SPNEGO, inner)
@@ -90,11 +89,7 @@ def write_response(
     token: bytes | None = None,
     mic: bytes | None = None,
 ) -> bytes:
-    """Return a server's NegTokenResp.
-
-    Arguments:
-        names_mechanism: whether it contains the chosen mechanism, as the first one does.
-    """
+    """A server's NegTokenResp. The first one names the chosen mechanism."""
     fields = [write_value(of_context(0), write_value(ENUMERATED, bytes((state,))))]
     if names_mechanism:
         fields.append(write_value(of_context(1), NTLMSSP))
@@ -106,14 +101,14 @@ def write_response(
 
 
 def _fields(outer: DerValue) -> dict[int, bytes]:
-    """Return the fields of the sequence in a value, by their numbers, which must ascend."""
-    found: dict[int, bytes] = {}
+    """The fields of the sequence in a value, by their numbers, which must ascend."""
+    fields: dict[int, bytes] = {}
     for value in read_values(read_value(outer.contents, SEQUENCE).contents):
         number = value.tag - of_context(0)
-        if not 0 <= number <= 4 or (found and number <= max(found)):
+        if not 0 <= number <= 4 or (fields and number <= max(fields)):
             raise MalformedMessage("a token has a field that is not in its place")
-        found[number] = value.contents
-    return found
+        fields[number] = value.contents
+    return fields
 
 
 def _octets(fields: dict[int, bytes], number: int) -> bytes | None:

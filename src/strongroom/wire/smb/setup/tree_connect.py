@@ -1,7 +1,6 @@
 """TREE_CONNECT: the path of a share, and the server's description of the share.
 
-Lives here: both messages. Must not live here: the list of shares. Source: [MS-SMB2] sections 2.2.9,
-2.2.10; smb.md 2.3.
+Source: [MS-SMB2] sections 2.2.9, 2.2.10; smb.md 2.3.
 """
 
 from __future__ import annotations
@@ -72,12 +71,12 @@ def read_tree_connect(message: memoryview) -> SharePath:
         path = bytes(raw).decode("utf-16-le")
     except UnicodeDecodeError:
         raise MalformedMessage("the path of TREE_CONNECT is no UTF-16") from None
-    found = _PATH.fullmatch(path)
-    if found is None or "\0" in path:
+    match = _PATH.fullmatch(path)
+    if match is None or "\0" in path:
         raise MalformedMessage("the path of TREE_CONNECT names no share of a server")
-    return SharePath(found[1], found[2])
+    return SharePath(match[1], match[2])
 
 
 def write_tree_connected(answer: TreeConnected) -> bytes:
-    """Return the body of the response; the share has no capabilities."""
+    """The share has no capabilities."""
     return _RESPONSE.pack(_RESPONSE_SIZE, answer.kind, answer.flags, 0, answer.access)
