@@ -1,6 +1,6 @@
 """Copies of blobs: the rules for the type and the lease of the destination.
 
-Must not live here: the states of a copy (semantics/core/copies.py). Source: "Copy Blob".
+The states of a copy: semantics/core/copies.py. Source: "Copy Blob".
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from strongroom.values import BlobKind, Lease
 
 
 def require_same_type(source: BlobKind, destination: BlobKind) -> None:
-    """Refuse a copy over a blob of another type than its source. Raises InvalidBlobType."""
+    """Refuse a copy over a blob of another type than its source."""
     if source is not destination:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)
 
@@ -21,8 +21,8 @@ def require_infinite_lease(lease: Lease | None, now: int) -> None:
     """Refuse an asynchronous copy to a blob with a fixed lease, which could end before the copy
     does.
 
-    The lease id has been checked before. Raises: InfiniteLeaseDurationRequired (412).
+    The lease id has been checked before.
     """
-    held = state(lease, now) in (LeaseState.LEASED, LeaseState.BREAKING)
-    if lease is not None and held and lease.duration_s != INFINITE:
+    is_held = state(lease, now) in (LeaseState.LEASED, LeaseState.BREAKING)
+    if lease is not None and is_held and lease.duration_s != INFINITE:
         raise StorageError(blob_errors.INFINITE_LEASE_DURATION_REQUIRED)

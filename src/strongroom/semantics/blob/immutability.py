@@ -1,8 +1,7 @@
 """Immutability policies and legal holds of blobs: which requests they refuse, how they may change.
 
-Lives here: the rules as tables and pure functions of one blob's protection. Must not live here:
-records, the headers that carry a policy, containers. Sources: "Set Blob Immutability Policy", "Set
-Blob Legal Hold", "Version-level WORM policies for immutable blob data"; reference section 16.
+Sources: "Set Blob Immutability Policy", "Set Blob Legal Hold", "Version-level WORM policies for
+immutable blob data"; reference section 16.
 
 | request                                        | hold, or policy in force | expired policy |
 | ---------------------------------------------- | ------------------------ | -------------- |

@@ -57,9 +57,9 @@ class TagQuery(msgspec.Struct, frozen=True):
     container: str | None
     ranges: dict[str, ValueRange]
 
-    def matches(self, tags: Mapping[str, str]) -> bool:
+    def matches(self, blob_tags: Mapping[str, str]) -> bool:
         for key, values in self.ranges.items():
-            value = tags.get(key)
+            value = blob_tags.get(key)
             if value is None or not values.holds(value):
                 return False
         return True

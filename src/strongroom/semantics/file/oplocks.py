@@ -229,11 +229,8 @@ def broken(holder: CachingHolder, broken_to: Caching) -> tuple[CachingHolder, Br
         return replace(holder, target=target), None
     if target == holder.held:
         return holder, None
-    return _notified(replace(holder, epoch=_next_epoch(holder)), target, target)
-
-
-def _next_epoch(holder: CachingHolder) -> int:
-    return (holder.epoch + 1) & 0xFFFF if holder.kind is CachingKind.LEASE_V2 else 0
+    epoch = (holder.epoch + 1) & 0xFFFF if holder.kind is CachingKind.LEASE_V2 else 0
+    return _notified(replace(holder, epoch=epoch), target, target)
 
 
 def _notified(
