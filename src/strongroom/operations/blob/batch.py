@@ -1,7 +1,7 @@
 """Declarations: Blob Batch, of an account and of a container.
 
-Lives here: data only. Must not live here: multipart (wire/core/multipart.py), running the parts
-(servers/requests/batches.py). Source: "Blob Batch"; docs/operations/blob.md, table "Service".
+servers/requests/batches.py runs the parts. Source: "Blob Batch"; docs/operations/blob.md, table
+"Service".
 """
 
 from __future__ import annotations

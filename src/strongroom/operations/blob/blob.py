@@ -1,7 +1,6 @@
 """Declarations: operations on a blob as a whole, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on Blobs" of the REST
-reference; docs/operations/blob.md, table "Blobs".
+Source: "Operations on Blobs" of the REST reference; docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Declarations: operations on the blocks of a block blob.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on block blobs" of the
-REST reference; docs/operations/blob.md, table "Blobs".
+Source: "Operations on block blobs" of the REST reference; docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Declarations: operations on containers, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on containers" of the REST
-reference; docs/operations/blob.md, table "Containers".
+Source: "Operations on containers" of the REST reference; docs/operations/blob.md, table
+"Containers".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Declarations: the copies.
 
-Lives here: data only. Must not live here: functions. Source: "Copy Blob", "Copy Blob From URL" and
-"Abort Copy Blob" of the REST reference; docs/operations/blob.md, table "Blobs".
+Source: "Copy Blob", "Copy Blob From URL" and "Abort Copy Blob" of the REST reference;
+docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The bodies of answers: the `content` functions of the declarations.
 
-Lives here: functions from results to documents or bytes, and statuses that depend on the result.
-Must not live here: the XML itself (wire/). Source: response bodies of the operations' pages.
+Also statuses that depend on the result. Source: response bodies of the operations' pages.
 """
 
 from __future__ import annotations
@@ -25,12 +24,11 @@ from strongroom.wire.blob.tags import FoundItem, write_found, write_tags
 
 
 def download_status(result: Download) -> int:
-    """Return 206 for a range, 200 for the whole blob."""
     return 206 if result.partial else 200
 
 
 def download(result: Download, call: Call[Any], origin: Origin) -> Content:
-    """Return the body of Get Blob, as a structured message if the request asks for one."""
+    """The body of Get Blob, as a structured message if the request asks for one."""
     if not call.input.structured:
         return Content(result.pieces, result.length, result.finished)
     pieces, size_bytes = structured.structured_message(result.pieces, result.length)
@@ -38,7 +36,6 @@ def download(result: Download, call: Call[Any], origin: Origin) -> Content:
 
 
 def block_list(result: BlockList, call: Call[Any], origin: Origin) -> Content:
-    """Return the XML of Get Block List."""
     lists = (result.committed, result.uncommitted)
     return long_document(write_block_list(*map(_block_rows, lists)))
 
@@ -48,23 +45,20 @@ def _block_rows(items: tuple[BlockItem, ...] | None) -> Iterator[tuple[str, int]
 
 
 def page_list(result: PageList, call: Call[Any], origin: Origin) -> Content:
-    """Return the XML of Get Page Ranges."""
     rows = ((one.start, one.end - 1, one.is_clear) for one in result.ranges)
     return long_document(write_page_list(rows, result.next_marker))
 
 
 def head_only(result: BlobView, call: Call[Any], origin: Origin) -> Content:
-    """Return no bytes for Get Blob Properties, but the length that Get Blob would announce."""
+    """No bytes for Get Blob Properties, but the length that Get Blob would announce."""
     return Content(b"", result.blob.size_bytes)
 
 
 def tags(result: BlobView, call: Call[Any], origin: Origin) -> Content:
-    """Return the XML of Get Blob Tags."""
     return document(write_tags(result.blob.tags))
 
 
 def found_blobs(page: FoundPage, call: Call[FindBlobs], origin: Origin) -> Content:
-    """Return the XML of Find Blobs by Tags."""
     items = (
         FoundItem(item.container, item.name, item.tags, item.version, item.is_current)
         for item in page.items

@@ -1,8 +1,7 @@
 """Declarations: the operations whose body is read from a URL.
 
-Lives here: data only. Must not live here: functions. Source: "Put Blob From URL", "Put Block From
-URL", "Append Block From URL" and "Put Page From URL" of the REST reference;
-docs/operations/blob.md, table "Blobs".
+Source: "Put Blob From URL", "Put Block From URL", "Append Block From URL" and "Put Page From URL"
+of the REST reference; docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Declarations: immutability policies and legal holds of blobs.
 
-Lives here: data only. Must not live here: functions. Source: "Set Blob Immutability Policy",
-"Delete Blob Immutability Policy" and "Set Blob Legal Hold" of the REST reference;
-docs/operations/blob.md, table "Blobs".
+Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy" and "Set Blob Legal Hold"
+of the REST reference; docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

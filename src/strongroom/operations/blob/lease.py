@@ -1,8 +1,7 @@
 """Declarations: the five actions of Lease Container and of Lease Blob.
 
-Lives here: data only: the two kinds of resource. Must not live here: the actions
-(operations/core/leases.py), behaviour. Source: "Lease Container" and "Lease Blob" of the REST
-reference; docs/operations/blob.md, tables "Containers" and "Blobs".
+The two kinds of resource; the actions: operations/core/leases.py. Source: "Lease Container" and
+"Lease Blob" of the REST reference; docs/operations/blob.md, tables "Containers" and "Blobs".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The XML documents of answers: lists, access control lists.
 
-Lives here: functions from results to rows of the writers in wire/. Must not live here: the XML
-itself (wire/), the choice of the rows (services/). Source: response bodies of "List Blobs", "List
-Containers", "Get Container ACL", "Get Blob Service Properties".
+Source: response bodies of "List Blobs", "List Containers", "Get Container ACL", "Get Blob Service
+Properties".
 """
 
 from __future__ import annotations
@@ -55,9 +54,8 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
-    """Return the answer of List Blobs."""
-    asked, include = page_request(origin, call.input.max_results), call.input.include
-    query = ListQuery(asked, call.target.container, origin.query.get("delimiter"))
+    request, include = page_request(origin, call.input.max_results), call.input.include
+    query = ListQuery(request, call.target.container, origin.query.get("delimiter"))
     items = (
         BlobPrefix(str(item)) if isinstance(item, Prefix) else _blob(item, page.now, include)
         for item in page.items
@@ -66,7 +64,7 @@ def blobs(page: BlobPage, call: Call[ListBlobs], origin: Origin) -> Content:
 
 
 def _blob(row: BlobRow, now: int, include: frozenset[str]) -> BlobItem:
-    """Return the item of a row. It is judged at `now`, or at its version if that is later."""
+    """A row is judged at `now`, or at its version if that is later."""
     blob, lease = row.blob, _FREE
     is_current = row.past is None and blob.deletion is None and not blob.vacant
     if not is_current:
@@ -108,38 +106,38 @@ def _has_more_properties(row: BlobRow) -> bool:
 
 def _more_properties(row: BlobRow, now: int, include: frozenset[str]) -> Pairs:
     blob, pending = row.blob, row.blob.rehydration
-    found = [("Sealed", "true")] if blob.sealed else []
+    pairs = [("Sealed", "true")] if blob.sealed else []
     if blob.tags:
-        found.append(("TagCount", str(len(blob.tags))))
+        pairs.append(("TagCount", str(len(blob.tags))))
     if blob.page is not None:
-        found += _page(blob.page)
+        pairs += _page(blob.page)
     if pending is not None:
-        found.append(("ArchiveStatus", pending.status))
+        pairs.append(("ArchiveStatus", pending.status))
     if blob.tier:
-        found.append(("AccessTierChangeTime", rfc1123(blob.tier_changed)))
+        pairs.append(("AccessTierChangeTime", rfc1123(blob.tier_changed)))
     if pending is not None:
-        found.append(("RehydratePriority", pending.priority))
+        pairs.append(("RehydratePriority", pending.priority))
     if blob.deletion is not None:
         days = remaining_days(blob.deletion.until, max(now, row.version))
-        found.append(("DeletedTime", rfc1123(blob.deletion.deleted)))
-        found.append(("RemainingRetentionDays", str(days)))
+        pairs.append(("DeletedTime", rfc1123(blob.deletion.deleted)))
+        pairs.append(("RemainingRetentionDays", str(days)))
     if blob.scope:
-        found.append(("EncryptionScope", blob.scope))
+        pairs.append(("EncryptionScope", blob.scope))
     if blob.accessed:
-        found.append(("LastAccessTime", rfc1123(blob.accessed)))
+        pairs.append(("LastAccessTime", rfc1123(blob.accessed)))
     if blob.immutability is not None:
-        found += _protection(blob.immutability, include)
-    return tuple(found)
+        pairs += _protection(blob.immutability, include)
+    return tuple(pairs)
 
 
 def _protection(protection: Immutability, include: frozenset[str]) -> Pairs:
-    found: Pairs = ()
+    pairs: Pairs = ()
     if protection.until and list_blobs.IMMUTABILITY_POLICY in include:
         until = ("ImmutabilityPolicyUntilDate", rfc1123(protection.until))
-        found = (until, ("ImmutabilityPolicyMode", protection.mode))
+        pairs = (until, ("ImmutabilityPolicyMode", protection.mode))
     if protection.hold and list_blobs.LEGAL_HOLD in include:
-        found = (*found, ("LegalHold", "true"))
-    return found
+        pairs = (*pairs, ("LegalHold", "true"))
+    return pairs
 
 
 def _page(page: PageState) -> Pairs:
@@ -157,20 +155,19 @@ def _copy(copy: Copy) -> CopyItem:
 
 
 def containers(page: ContainerPage, call: Call[ListContainers], origin: Origin) -> Content:
-    """Return the answer of List Containers."""
-    asked = page_request(origin, call.input.max_results)
+    request = page_request(origin, call.input.max_results)
     metadata = list_containers.METADATA in call.input.include
     rows = (_container(row, page, metadata) for row in page.items)
     marker = listing.encode_marker(page.marker)
-    return long_document(containers_xml.write_containers(asked, rows, marker))
+    return long_document(containers_xml.write_containers(request, rows, marker))
 
 
 def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> ContainerItem:
-    record, kept, now = row.record, row.deleted, max(page.now, row.version)
+    record, deletion, now = row.record, row.deleted, max(page.now, row.version)
     deleted = None
-    if kept is not None:
+    if deletion is not None:
         version = generation_version(record.generation)
-        deleted = DeletedItem(kept.deleted, remaining_days(kept.until, now), version)
+        deleted = DeletedItem(deletion.deleted, remaining_days(deletion.until, now), version)
     protection = page.protections.get(row.name, NOTHING)
     return ContainerItem(
         row.name,
@@ -191,5 +188,4 @@ def _container(row: ContainerRow, page: ContainerPage, metadata: bool) -> Contai
 
 
 def acl(view: ContainerView, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Container ACL."""
     return document(write_signed_identifiers(view.record.policies))

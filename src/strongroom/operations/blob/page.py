@@ -1,7 +1,6 @@
 """Declarations: operations on page blobs.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on page blobs" of the REST
-reference; docs/operations/blob.md, table "Blobs".
+Source: "Operations on page blobs" of the REST reference; docs/operations/blob.md, table "Blobs".
 """
 
 from __future__ import annotations

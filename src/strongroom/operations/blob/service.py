@@ -1,7 +1,7 @@
 """Declarations: operations on the account and its Blob service, in the order of the reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on the account (Blob
-Storage)" of the REST reference; docs/operations/blob.md, table "Service".
+Source: "Operations on the account (Blob Storage)" of the REST reference; docs/operations/blob.md,
+table "Service".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Declarations: blobs' tags, and the searches by them.
 
-Lives here: data only. Must not live here: functions. Source: "Get Blob Tags", "Set Blob Tags"
-and "Find Blobs by Tags" of the REST reference; docs/operations/blob.md, tables "Service" and
-"Blobs".
+Source: "Get Blob Tags", "Set Blob Tags" and "Find Blobs by Tags" of the REST reference;
+docs/operations/blob.md, tables "Service" and "Blobs".
 """
 
 from __future__ import annotations

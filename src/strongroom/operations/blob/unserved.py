@@ -1,10 +1,10 @@
 """The features of Azure Blob Storage that this server does not serve yet: operations, headers and
 parameters, by name.
 
-Lives here: declarations without a service function, which are answered 501 with their name, or with
-the refusal of an account without hierarchical namespace. By that, clients find out which kind an
-account is. Headers and parameters of unsupported features are refused too, so that no request is
-silently served in part. Source: docs/operations/blob.md, rows marked `not yet`.
+Declarations without a service function are answered 501 with their name, or with the refusal of an
+account without hierarchical namespace. By that, clients find out which kind an account is. Headers
+and parameters of unsupported features are refused too, so that no request is silently served in
+part. Source: docs/operations/blob.md, rows marked `not yet`.
 """
 
 from __future__ import annotations
@@ -87,10 +87,6 @@ _ASKED_IN_QUERY: Final = frozenset(_QUERY)
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
-    """Refuse a header or parameter of a feature that is not served.
-
-    Raises: StorageError NotImplemented, which names the header or parameter.
-    """
     if headers.has_none_of(_ASKED_IN_HEADERS) and query.has_none_of(_ASKED_IN_QUERY):
         return  # the usual case
     for name, value in headers.lowered():

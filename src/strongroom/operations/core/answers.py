@@ -1,9 +1,8 @@
 """The answers that all services share: headers and documents of containers and of a service's
 properties.
 
-Lives here: functions from a result to a header or a document. Must not live here: the XML itself
-(wire/), answers of one service. Source: response headers and bodies of "Get Container Metadata",
-"Get Table ACL", "Get Blob Service Properties", "Get Blob Service Stats".
+Source: response headers and bodies of "Get Container Metadata", "Get Table ACL", "Get Blob Service
+Properties", "Get Blob Service Stats".
 """
 
 from __future__ import annotations
@@ -27,36 +26,33 @@ XML: Final = Returned("Content-Type", lambda result: "application/xml")
 
 
 def metadata(result: Any) -> Headers:
-    """Return x-ms-meta-* of a container or a queue."""
+    """x-ms-meta-* of a container or a queue."""
     return tuple(("x-ms-meta-" + name, value) for name, value in result.record.metadata)
 
 
 def cors_headers(found: Headers) -> Headers:
-    """Return the result of a preflight request, which is its headers."""
+    """The result of a preflight request is its headers."""
     return found
 
 
 def policies(found: tuple[AccessPolicy, ...], call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Table ACL."""
+    """The answer of Get Table ACL."""
     return document(write_signed_identifiers(found))
 
 
 def service_properties(properties: ServiceProperties, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Service Properties."""
     return document(write_service_properties(properties))
 
 
 def service_stats(last_sync: int, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Service Stats. The secondary is this same store, so it is always
-    live."""
+    """The secondary is this same store, so it is always live."""
     return document(write_service_stats("live", last_sync))
 
 
 def document(body: bytes) -> Content:
-    """Return a body that is a document in memory."""
     return Content(body, len(body))
 
 
 def long_document(pieces: Iterator[bytes]) -> Content:
-    """Return a body that is made piece by piece, so that other requests get turns in between."""
+    """A body that is made piece by piece, so that other requests get turns in between."""
     return Content(pieces)

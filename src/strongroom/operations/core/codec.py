@@ -1,8 +1,7 @@
 """The codec of all operations: makes a call from a request, and a response from a result.
 
-Lives here: the code that reads the fields of a declaration and writes its answer. Must not live
-here: any one operation. Source: reference section 1 of limits-and-errors (headers of every
-response).
+It reads the fields of a declaration and writes its answer. Source: reference section 1 of
+limits-and-errors (headers of every response).
 """
 
 from __future__ import annotations
@@ -88,13 +87,7 @@ async def decode(
     admitted: Admitted,
     turns: SliceTurns,
 ) -> Call[Any]:
-    """Return the typed call of a request.
-
-    Arguments:
-        turns: the turns in which a long document is read.
-
-    Raises: StorageError for every invalid header, parameter or document.
-    """
+    """The typed call of a request. `turns` are those in which a long document is read."""
     target = admitted.addressed.target
     if operation.body is not None and operation.body.parse is None:
         _check_length(request)
@@ -137,7 +130,7 @@ async def _input(
     defaults: Defaults | None,
     turns: SliceTurns,
 ) -> Any:
-    """Return the operation's input, made from its own fields, which may all be absent, and its
+    """The operation's input, made from its own fields, which may all be absent, and its
     document."""
     if defaults is not None:
         values = dict(defaults.values)
@@ -149,17 +142,17 @@ async def _input(
         data = await request.body.read_all(body.max_bytes)
         if len(data) > _LONG_DOCUMENT_BYTES:
             await turns.pause()
-        found = body.parse(data)
-        values[body.name] = await turns.run(found) if _is_in_steps(found) else found
+        value = body.parse(data)
+        values[body.name] = await turns.run(value) if _is_in_steps(value) else value
         if body.receipt is not None:
-            found = body.receipt(data)
-            values["received"] = await turns.run(found) if _is_in_steps(found) else found
+            value = body.receipt(data)
+            values["received"] = await turns.run(value) if _is_in_steps(value) else value
     made = operation.input(**values)
     return await turns.run(made) if _is_in_steps(made) else made
 
 
 def _is_in_steps(made: Any) -> bool:
-    """Return whether a reader makes its value in steps, as it does from a long document."""
+    """Whether a reader makes its value in steps, as it does from a long document."""
     # Not the abstract class: its check is a Python call for each request.
     return isinstance(made, GeneratorType)
 
@@ -170,11 +163,7 @@ def _check_length(request: Request) -> None:
 
 
 def _take_structured(operation: Operation, request: Request) -> None:
-    """Replace the body of a structured message by its content.
-
-    Raises: StorageError InvalidHeaderValue, MissingRequiredHeader; NotImplemented if the operation
-        takes no such body.
-    """
+    """Replace the body of a structured message by its content."""
     value = request.headers.get(fields.STRUCTURED_BODY)
     if value is None or any(fields.STRUCTURED_BODY in one.headers for one in operation.accepts):
         return
@@ -191,8 +180,8 @@ def _take_structured(operation: Operation, request: Request) -> None:
 def _terms(
     operation: Operation, request: Request, query: Query, version: str, token_scope: str
 ) -> Terms:
-    """Return the conditions, the lease id, the wait and the encryption scope of a request. Only
-    headers that were sent are read: most requests that send any of them send one.
+    """The conditions, the lease id, the wait and the encryption scope of a request. Only headers
+    that were sent are read: most requests that send any of them send one.
 
     Arguments:
         token_scope: the encryption scope that the caller's token names; "" = none.
@@ -214,20 +203,17 @@ def _terms(
 
 
 def _scope(operation: Operation, request: Request, query: Query, token_scope: str) -> str | None:
-    """Return the encryption scope that the request or its token names. Return None if the operation
-    takes none.
-
-    Raises: StorageError InvalidHeaderValue, also if the two name different scopes.
-    """
+    """The encryption scope that the request or its token names, which may not be two; None if the
+    operation takes none."""
     for field in operation.accepts:
         if fields.SCOPE_HEADER in field.headers:
-            given: str | None = field.read(request, query)
+            sent: str | None = field.read(request, query)
             if not token_scope:
-                return given
+                return sent
             signed = "" if token_scope == ACCOUNT_SCOPE else token_scope
-            if given is not None and given != signed:
+            if sent is not None and sent != signed:
                 reason = "The shared access signature names another encryption scope (ses)."
-                raise invalid_header(fields.SCOPE_HEADER, given, reason)
+                raise invalid_header(fields.SCOPE_HEADER, sent, reason)
             return signed
     return None
 
@@ -250,7 +236,7 @@ def _states(operation: Operation, query: Query, service: Service) -> tuple[int |
 
 
 def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | None:
-    """Return the snapshot or version that the URL names; if `read` is None, it may not name one."""
+    """The snapshot or version that the URL names; if `read` is None, it may not name one."""
     text = query.get(name)
     if text is None:
         return None
@@ -261,34 +247,33 @@ def _state(read: Callable[[str], int] | None, query: Query, name: str) -> int | 
 
 
 def _conditions(operation: Operation, request: Request, version: str, wait_s: int) -> Conditions:
-    """Return the request's conditions, and refuse a combination that the operation does not
-    take."""
+    """Refuse a combination of conditions that the operation does not take."""
     use = operation.rule.conditions
     if use in (ConditionUse.BLOB_READ, ConditionUse.BLOB_WRITE):
-        found = fields.blob_conditions(request)
+        sent = fields.blob_conditions(request)
     else:
-        found = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
-    if found is NONE:
-        return found
+        sent = NONE if use is ConditionUse.IGNORED else fields.conditions(request)
+    if sent is NONE:
+        return sent
     reads = (ConditionUse.READ, ConditionUse.BLOB_READ)
     if use in reads or (wait_s and use is ConditionUse.REFUSED):
-        conditional.require_read_combination(found, version)
+        conditional.require_read_combination(sent, version)
     elif use in (ConditionUse.WRITE, ConditionUse.BLOB_WRITE):
-        conditional.require_write_combination(found)
+        conditional.require_write_combination(sent)
     elif use is ConditionUse.TAGS:
-        if found != Conditions(if_tags=found.if_tags):
+        if sent != Conditions(if_tags=sent.if_tags):
             raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
     elif use is ConditionUse.UNMODIFIED_SINCE:
-        if found != Conditions(if_unmodified_since=found.if_unmodified_since):
+        if sent != Conditions(if_unmodified_since=sent.if_unmodified_since):
             raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
     else:
         accepted = CONTAINER_CONDITIONS[use]
-        conditional.require_container_conditions(found, accepted)
-    return found
+        conditional.require_container_conditions(sent, accepted)
+    return sent
 
 
 def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -> Response:
-    """Return the response of a result. The pipeline adds the headers of every response."""
+    """The pipeline adds the headers of every response."""
     success = operation.success
     status = success if isinstance(success, int) else success(result)
     headers: list[tuple[str, str]] = []
@@ -309,8 +294,8 @@ def encode(operation: Operation, result: Any, call: Call[Any], origin: Origin) -
 
 
 def _written_scope(operation: Operation, call: Call[Any]) -> str:
-    """Return the encryption scope that a write names, else the default one of its container; "" =
-    the account's own, or no write."""
+    """The encryption scope that a write names, else the default one of its container; "" = the
+    account's own, or no write."""
     if call.terms.scope is not None:
         return call.terms.scope
     default = "" if call.place is None else call.place.scope
@@ -320,7 +305,7 @@ def _written_scope(operation: Operation, call: Call[Any]) -> str:
 
 
 async def complete(response: Response, turns: SliceTurns) -> Response:
-    """Return the response, after a body that is made piece by piece is complete."""
+    """The response, after a body that is made piece by piece is complete."""
     pieces: object = response.body
     if isinstance(pieces, Iterator):
         response.body = whole = await turns.run(joined(pieces))

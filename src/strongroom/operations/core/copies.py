@@ -1,8 +1,7 @@
 """Shared by the declarations of copies and of From URL operations: fields, and a copy's headers.
 
-Lives here: one named field per header that blobs and files have. Must not live here: the meaning of
-the values (services/). Sources: "Copy Blob", "Copy File", "Put Block From URL", "Put Range from
-URL"; answers of "Get Blob Properties" and "Get File Properties".
+One named field per header that blobs and files have. Sources: "Copy Blob", "Copy File", "Put Block
+From URL", "Put Range from URL"; answers of "Get Blob Properties" and "Get File Properties".
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ COPY_ID: Final = parameter("copy_id", "copyid", required=True)
 
 
 def _copy_wait_s(request: Request, query: Query) -> float:
-    """Return at most three quarters of `timeout`: the rest is left for sending the answer in
-    time."""
+    """At most three quarters of `timeout`: the rest is left for sending the answer in time."""
     text = query.get("timeout")
     return limits.COPY_WAIT_S if text is None else min(limits.COPY_WAIT_S, int(text[:9]) * 0.75)
 
@@ -43,10 +41,8 @@ COPY_WAIT: Final = Field("wait_s", _copy_wait_s, query=("timeout",))
 
 
 def authorization(request: Request, query: Query) -> str | None:
-    """Return the authorization for the copy source, `Bearer TOKEN`, or None.
-
-    Raises: InvalidHeaderValue, which does not quote the value, since it is a secret.
-    """
+    """The authorization for the copy source, `Bearer TOKEN`, or None. An error does not quote the
+    value, since it is a secret."""
     value = filled(request, AUTHORIZATION_HEADER)
     if value is not None and _BEARER.fullmatch(value) is None:
         text = "The value must be a bearer token: Bearer TOKEN."
@@ -58,31 +54,31 @@ AUTHORIZATION: Final = Field("authorization", authorization, headers=(AUTHORIZAT
 
 
 def source_range(request: Request) -> ByteRange | None:
-    """Return the requested range of the source; None for the whole source.
+    """The requested range of the source; None for the whole source.
 
-    Raises: InvalidHeaderValue for all but `bytes=a-` and `bytes=a-b`. A malformed range that a read
-        would ignore must not become a copy of the whole source.
+    Only `bytes=a-` and `bytes=a-b` are accepted. A malformed range that a read would ignore must
+    not become a copy of the whole source.
     """
     value = request.headers.get(RANGE_HEADER)
     if value is None:
         return None
-    found = wire.byte_range(value)
-    if found is None:
+    span = wire.byte_range(value)
+    if span is None:
         text = "The range must read bytes=FIRST-LAST or bytes=FIRST-, with FIRST up to LAST."
         raise invalid_header(RANGE_HEADER, value, text)
-    return found
+    return span
 
 
 def copy_headers(copy: Copy) -> Headers:
-    """Return the headers about the last copy to a blob or file."""
-    found = [
+    """The headers about the last copy to a blob or file."""
+    headers = [
         ("x-ms-copy-id", copy.id),
         ("x-ms-copy-source", copy.source),
         ("x-ms-copy-status", copy.status.value),
         ("x-ms-copy-progress", copies.progress_text(copy)),
     ]
     if copy.completed:
-        found.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
+        headers.append(("x-ms-copy-completion-time", rfc1123(copy.completed)))
     if copy.description:
-        found.append(("x-ms-copy-status-description", copy.description))
-    return tuple(found)
+        headers.append(("x-ms-copy-status-description", copy.description))
+    return tuple(headers)

@@ -1,8 +1,7 @@
 """The values of an operation's fields for a request that sends none of them.
 
-Lives here: the computation of these values when an operation is declared, by reading each field
-from such a request. Must not live here: any one field (fields.py and its siblings), the operation's
-own shape (spec.py). Source: the declarations, which name the headers and parameters of each field.
+They are computed when an operation is declared, by reading each field from such a request. Source:
+the declarations, which name the headers and parameters of each field.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ class _HeadersOnlyRequest:
 def values(
     reads: Iterable[tuple[str, Read]], headers: frozenset[str], query: frozenset[str]
 ) -> dict[str, Any] | None:
-    """Return the value of each field, by its name, for every request that sends none of `headers`
-    and `query`.
+    """The value of each field, by its name, for every request that sends none of `headers` and
+    `query`.
 
     A field is a function of the request alone. If it reads only the declared names, its value is
     always the same. A field called "" fills nothing and is left out.

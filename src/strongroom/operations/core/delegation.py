@@ -1,7 +1,7 @@
 """Get User Delegation Key, declared once for the services that issue such keys.
 
-Lives here: data only, made for one service at a time. Must not live here: the making of a key
-(services/core/delegation.py). Source: "Get User Delegation Key"; docs/operations, tables "Service".
+services/core/delegation.py makes the key. Source: "Get User Delegation Key"; docs/operations,
+tables "Service".
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def _document(result: delegation.IssuedKey, call: Call[Any], origin: Origin) -> 
 
 
 def get_user_delegation_key(rule: Rule) -> Operation:
-    """Return the declaration of Get User Delegation Key; `rule` says how the service takes
-    conditions."""
+    """`rule` says how the service takes conditions."""
     return Operation(
         name="Get User Delegation Key",
         id="service_get_user_delegation_key",

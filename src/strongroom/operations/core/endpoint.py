@@ -1,9 +1,8 @@
 """One service, as the path of a request uses it: the address of its URLs, its operations, its
 refusals.
 
-Lives here: the structure of an endpoint, and the addresses that a URL of any service can have. Must
-not live here: the declarations, sockets. Source: "Naming and referencing containers, blobs, and
-metadata", "Naming queues and metadata", "Addressing Table service resources".
+Also the addresses that a URL of any service can have. Source: "Naming and referencing containers,
+blobs, and metadata", "Naming queues and metadata", "Addressing Table service resources".
 """
 
 from __future__ import annotations
@@ -38,32 +37,14 @@ class ResourceAddress(msgspec.Struct, frozen=True):
 
 
 class RefusalBody(msgspec.Struct, frozen=True):
-    """The body of a refusal."""
-
     body: bytes
     content_type: str
-
-
-def _any(headers: Headers, query: Query) -> None:
-    """Refuse nothing."""
-
-
-def _any_bearer(operation: Operation, headers: Headers) -> None:
-    """Refuse nothing."""
-
-
-def _as_sent(request: Request) -> str:
-    return request.method
-
-
-def _no_further(operation: Operation) -> frozenset[ErrorCode]:
-    return frozenset()
 
 
 def xml_refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
 ) -> RefusalBody:
-    """Return the XML document of a refusal by blobs and queues; `now` is wall time in ticks."""
+    """The XML document of a refusal by blobs and queues; `now` is wall time in ticks."""
     return RefusalBody(errors_xml.error_body(error, request_id, now), "application/xml")
 
 
@@ -88,15 +69,15 @@ class Endpoint:
     routes: Routes
     address: Callable[[UrlTarget, Query], ResourceAddress]
     check_names: Callable[[ResourceAddress], None]
-    refuse_unserved: Callable[[Headers, Query], None] = _any
-    check_bearer: Callable[[Operation, Headers], None] = _any_bearer
-    method: Callable[[Request], str] = _as_sent
+    refuse_unserved: Callable[[Headers, Query], None] = lambda headers, query: None
+    check_bearer: Callable[[Operation, Headers], None] = lambda operation, headers: None
+    method: Callable[[Request], str] = lambda request: request.method
     refusal: Callable[[StorageError, str, int, Operation | None], RefusalBody] = xml_refusal
     always: tuple[tuple[str, str], ...] = ()
-    implied: Callable[[Operation], frozenset[ErrorCode]] = _no_further
+    implied: Callable[[Operation], frozenset[ErrorCode]] = lambda operation: frozenset()
 
     def implied_errors(self, operation: Operation) -> frozenset[ErrorCode]:
-        """Return the errors of an operation that its `fails` need not repeat."""
+        """The errors of an operation that its `fails` need not repeat."""
         return common_errors(operation) | self.implied(operation)
 
     def declares(self, operation: Operation, row: ErrorCode) -> bool:

@@ -1,9 +1,8 @@
 """The fields that operations of several services accept: their headers and their parsers.
 
-Lives here: functions that make a field of a header or parameter, and one named field per header
-that services share. Must not live here: fields of one service (operations/blob/ and its siblings),
-the meaning of the values (services/, semantics/), or the codecs themselves (wire/core/headers.py).
-Source: request headers of the operations' pages; section 2 of the reference.
+Functions that make a field of a header or parameter, and one named field per header that services
+share. The codecs themselves: wire/core/headers.py. Source: request headers of the operations'
+pages; section 2 of the reference.
 """
 
 from __future__ import annotations
@@ -27,12 +26,11 @@ Parse = Callable[[str, str], Any]
 
 
 def text(name: str, value: str) -> str:
-    """Return the header's value unchanged."""
     return value
 
 
 def filled(request: Request, name: str) -> str | None:
-    """Return the header's value; None if it was not sent or is empty.
+    """None if the header was not sent or is empty.
 
     Some clients send an empty header for each condition, lease id and digest that they do not use.
     """
@@ -48,7 +46,7 @@ def header(
     default: Any = None,
     may_be_empty: bool = False,
 ) -> Field:
-    """Return a field that is read from one header.
+    """A field that is read from one header.
 
     Its value is `default` if the header was not sent, or if it is empty and `may_be_empty`.
     """
@@ -67,8 +65,7 @@ def header(
 def parameter(
     field: str, name: str, parse: Parse = text, *, required: bool = False, default: Any = None
 ) -> Field:
-    """Return a field that is read from one query parameter; its value is `default` if it was not
-    sent."""
+    """A field that is read from one query parameter; its value is `default` if it was not sent."""
 
     def read(request: Request, query: Query) -> Any:
         value = query.require(name) if required else query.get(name)
@@ -78,12 +75,12 @@ def parameter(
 
 
 def integer(minimum: int, maximum: int) -> Parse:
-    """Return a parser of a whole number within bounds, which raises InvalidHeaderValue."""
+    """A parser of a whole number within bounds."""
     return lambda name, value: wire.integer(name, value, minimum, maximum)
 
 
 def one_of(*allowed: str) -> Parse:
-    """Return a parser of one of a few words, in any case, which raises InvalidHeaderValue."""
+    """A parser of one of a few words, in any case."""
     return lambda name, value: wire.one_of(name, value, allowed)
 
 
@@ -112,11 +109,8 @@ BLOB_CONDITION_HEADERS: Final = tuple("x-ms-blob-" + name for name in CONDITION_
 
 
 def blob_conditions(request: Request) -> Conditions:
-    """Return the conditions of an operation on a blob's tags.
-
-    Raises: InvalidHeaderValue; ConditionHeadersNotSupported for If-Match and the other standard
-        ones.
-    """
+    """The conditions of an operation on a blob's tags. If-Match and the other standard ones are
+    refused."""
     if any(filled(request, name) is not None for name in CONDITION_HEADERS[:4]):
         raise StorageError(errors.CONDITION_HEADERS_NOT_SUPPORTED)
     names_here = (*BLOB_CONDITION_HEADERS, CONDITION_HEADERS[4])
@@ -124,10 +118,7 @@ def blob_conditions(request: Request) -> Conditions:
 
 
 def conditions(request: Request, prefix: str = "") -> Conditions:
-    """Return the conditions of a request, or those of its source (prefix `x-ms-source-`).
-
-    Raises: InvalidHeaderValue.
-    """
+    """The conditions of a request, or those of its source (prefix `x-ms-source-`)."""
     names_here = condition_headers(prefix)
     return NONE if request.headers.has_none_of(names_here) else _conditions(request, names_here)
 
@@ -148,23 +139,21 @@ def _conditions(request: Request, names_here: tuple[str, ...]) -> Conditions:
 
 @lru_cache
 def condition_headers(prefix: str) -> tuple[str, ...]:
-    """Return the names of the condition headers, or those of a source (prefix `x-ms-source-`)."""
+    """The names of the condition headers, or those of a source (prefix `x-ms-source-`)."""
     if not prefix:
         return CONDITION_HEADERS
     return (*(prefix + name for name in CONDITION_HEADERS[:4]), prefix + "if-tags")
 
 
 def lease_id(request: Request) -> str | None:
-    """Return x-ms-lease-id in its lower-case form. Raises InvalidHeaderValue."""
+    """x-ms-lease-id in its lower-case form."""
     value = filled(request, LEASE_ID_HEADER)
     return None if value is None else wire.guid(LEASE_ID_HEADER, value)
 
 
 def wait_s(request: Request, allowed: bool) -> int:
-    """Return x-strongroom-wait in seconds; 0 if it was not sent.
-
-    Raises: InvalidHeaderValue; UnsupportedHeader if the operation does not wait.
-    """
+    """x-strongroom-wait in seconds; 0 if it was not sent. UnsupportedHeader if the operation does
+    not wait."""
     value = request.headers.get(WAIT_HEADER)
     if value is None:
         return 0
@@ -175,7 +164,6 @@ def wait_s(request: Request, allowed: bool) -> int:
 
 
 def flag(name: str, value: str) -> bool:
-    """Parse `true` or `false`. Raises InvalidHeaderValue."""
     return wire.boolean(name, value)
 
 
@@ -185,7 +173,7 @@ STRUCTURED: Final = "XSM/1.0; properties=crc64"
 
 
 def is_structured(name: str, value: str) -> bool:
-    """Whether a body is, or an answer shall be, a structured message. Raises InvalidHeaderValue."""
+    """Whether a body is, or an answer shall be, a structured message."""
     if value.replace(" ", "").lower() != STRUCTURED.replace(" ", "").lower():
         raise invalid_header(name, value, f"It must be '{STRUCTURED}'.")
     return True
@@ -195,7 +183,7 @@ RANGE_HEADERS: Final = ("x-ms-range", "range")
 
 
 def sent_range(request: Request) -> tuple[str, str] | None:
-    """Return the header that asks for a range, and its value; None if there is none.
+    """The header that asks for a range, and its value; None if there is none.
 
     x-ms-range takes precedence over Range. An empty header counts as not sent.
     """
@@ -207,8 +195,8 @@ def sent_range(request: Request) -> tuple[str, str] | None:
 
 
 def _range(request: Request, query: Query) -> ByteRange | None:
-    found = sent_range(request)
-    return None if found is None else wire.byte_range(found[1])
+    sent = sent_range(request)
+    return None if sent is None else wire.byte_range(sent[1])
 
 
 RANGE: Final = Field("range", _range, headers=RANGE_HEADERS)

@@ -1,7 +1,6 @@
 """The errors that follow from an operation's declaration, so that no declaration lists them.
 
-Lives here: what holds for every service. Must not live here: what follows for blobs alone
-(operations/blob/implied_errors.py).
+They hold for every service. What follows for blobs alone: operations/blob/endpoint.py.
 """
 
 from __future__ import annotations
@@ -111,19 +110,18 @@ _MISSING_PLACE: Final = {
 
 
 def common_errors(operation: Operation) -> frozenset[ErrorCode]:
-    """Return the errors that follow from a declaration of any service."""
     rule = operation.rule
-    found = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions]
+    implied = _ALWAYS | _LEASES[rule.lease] | _CONDITIONS[rule.conditions]
     place = _MISSING_PLACE.get(operation.resource)
     if place is not None:
-        found |= {place}
+        implied |= {place}
     if operation.refusal is not None:
-        found |= {operation.refusal}
+        implied |= {operation.refusal}
     if operation.waits:
-        found |= {errors.NOT_MODIFIED}
+        implied |= {errors.NOT_MODIFIED}
     if operation.body is not None and operation.body.parse is not None:
-        found |= _DOCUMENT
+        implied |= _DOCUMENT
     for one in operation.accepts:
-        found |= _METADATA if "x-ms-meta" in one.headers else frozenset()
-        found |= _DIGESTS if "content-md5" in one.headers else frozenset()
-    return found
+        implied |= _METADATA if "x-ms-meta" in one.headers else frozenset()
+        implied |= _DIGESTS if "content-md5" in one.headers else frozenset()
+    return implied

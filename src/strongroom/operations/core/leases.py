@@ -1,8 +1,7 @@
 """The five actions on a lease, declared once for every kind of resource that can be leased.
 
-Lives here: the actions, their fields and headers, and the declarations made of them. Must not live
-here: the kinds of resources (the services' own folders), behaviour. Source: "Lease Blob", "Lease
-Container", "Lease Share" and "Lease File" of the REST reference.
+The actions, their fields and headers, and the declarations made of them. Source: "Lease Blob",
+"Lease Container", "Lease Share" and "Lease File" of the REST reference.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ LEASED_LAST_MODIFIED: Final = Returned(
 
 
 def lease_headers(lease: Lease | None, now: int) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a lease: status and state, and the duration while leased."""
+    """Status and state, and the duration while leased."""
     trio = [
         ("x-ms-lease-status", leases.status(lease, now)),
         ("x-ms-lease-state", leases.state(lease, now).value),
@@ -149,7 +148,6 @@ class LeasedKind(msgspec.Struct, frozen=True):
 
 
 def declared(kind: LeasedKind, action: LeaseActionRow) -> Operation:
-    """Return the declaration of one action on one kind of resource."""
     return Operation(
         name=f"Lease {kind.title} ({action.word})",
         id=f"{kind.title.lower()}_{action.word}_lease",

@@ -1,7 +1,6 @@
 """The fields that lists of blobs, containers and queues share.
 
-Lives here: the parser of each field. Must not live here: the marker and the words of `include`,
-which differ between lists. Source: parameters of "List Blobs", "List Containers", "List Queues".
+Source: parameters of "List Blobs", "List Containers", "List Queues".
 """
 
 from __future__ import annotations
@@ -24,10 +23,8 @@ ANY_INTEGER: Final = 10**18
 
 
 def max_results(most: int, default: int | None) -> Field:
-    """Return the field `maxresults`; a number that is too large is cut to `most`.
-
-    Raises (when read): OutOfRangeQueryParameterValue for less than 1.
-    """
+    """The field `maxresults`; a number that is too large is cut to `most`, one below 1 is
+    refused."""
 
     def read(request: Request, query: Query) -> int | None:
         value = query.integer(_MAX_RESULTS, -ANY_INTEGER, ANY_INTEGER)
@@ -41,10 +38,7 @@ def max_results(most: int, default: int | None) -> Field:
 
 
 def includes(known: frozenset[str]) -> Field:
-    """Return the field `include`: the additional details in the rows of a list.
-
-    Raises (when read): InvalidQueryParameterValue for a word that is not in `known`.
-    """
+    """The field `include`: the additional details in the rows of a list."""
 
     def read(request: Request, query: Query) -> frozenset[str]:
         return query.comma_list(_INCLUDE, known)
@@ -53,14 +47,14 @@ def includes(known: frozenset[str]) -> Field:
 
 
 def page_request(origin: Origin, max_results: int) -> PageRequest:
-    """Return the part of the request that a page repeats.
+    """The part of the request that a page repeats.
 
     Arguments:
         max_results: the requested number of rows; shown only if the request gave a number.
     """
-    asked = origin.query
-    most = max_results if asked.get(_MAX_RESULTS) else None
-    return PageRequest(origin.endpoint, asked.get("prefix"), asked.get("marker"), most)
+    query = origin.query
+    most = max_results if query.get(_MAX_RESULTS) else None
+    return PageRequest(origin.endpoint, query.get("prefix"), query.get("marker"), most)
 
 
 MAX_RESULTS: Final = max_results(limits.LIST_RESULTS_MAX, limits.LIST_RESULTS_MAX)

@@ -1,7 +1,7 @@
 """The permissions that operations need, named once: the rows of the SAS permission tables.
 
-Must not live here: the check of a permission (auth/authorize.py). Source: "Create a service SAS",
-"Create an account SAS", permission tables; auth.md sections 6.1, 6.2 and 7.
+Source: "Create a service SAS", "Create an account SAS", permission tables; auth.md sections 6.1,
+6.2 and 7.
 """
 
 from __future__ import annotations

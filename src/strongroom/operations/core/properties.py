@@ -1,8 +1,7 @@
 """Declarations that all services share: properties, statistics, preflight requests.
 
-Lives here: data only, made for one service at a time. Must not live here: operations that only one
-service has. Source: "Get/Set Blob Service Properties" and the same pages for queues and tables,
-"Preflight Blob Request"; docs/operations, tables "Service".
+Source: "Get/Set Blob Service Properties" and the same pages for queues and tables, "Preflight Blob
+Request"; docs/operations, tables "Service".
 """
 
 from __future__ import annotations
@@ -30,8 +29,7 @@ REQUEST_HEADERS: Final = header(
 
 
 def preflight(title: str) -> Operation:
-    """Return the declaration of a browser's preflight request to `title` (`Blob`, `Queue`,
-    `Table`)."""
+    """A browser's preflight request to `title` (`Blob`, `Queue`, `Table`)."""
     return Operation(
         name=f"Preflight {title} Request",
         id="preflight",
@@ -47,7 +45,7 @@ def preflight(title: str) -> Operation:
 
 
 def properties(title: str, read: Callable[[bytes], ServiceProperties]) -> tuple[Operation, ...]:
-    """Return Get and Set Service Properties, and Get Service Stats, of the service `title`.
+    """Get and Set Service Properties, and Get Service Stats, of the service `title`.
 
     Arguments:
         read: parses the body of Set Service Properties.

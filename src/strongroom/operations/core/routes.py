@@ -1,8 +1,7 @@
 """Routes: finds the operation of a request by an index of the declarations.
 
-Lives here: the index, which is checked when it is built. It matches by method, depth of the URL,
-`restype`, `comp` and the headers that distinguish operations. Must not live here: the declarations.
-Source: reference section 0.
+The index is checked when it is built. It matches by method, depth of the URL, `restype`, `comp` and
+the headers that distinguish operations. Source: reference section 0.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ class Routes:
                     allowed.append(method)
 
     def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
-        """Return the requested operation.
+        """The requested operation.
 
         Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb (or `verb_refused`) with Allow,
             InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
@@ -88,9 +87,9 @@ class Routes:
         if rivals is None:
             raise self._unmatched(method, place)
         for operation, marks in rivals:
-            for in_query, name, wanted in marks:
+            for in_query, name, expected in marks:
                 value = query.get(name) if in_query else headers.get(name)
-                if value is None or not (wanted is None or value.lower() == wanted):
+                if value is None or not (expected is None or value.lower() == expected):
                     break
             else:
                 return operation
@@ -116,7 +115,7 @@ def _discriminator(when: When) -> _Discriminator:
 
 
 def _undecided(rival: Operation, headers: Headers) -> StorageError:
-    """Return the error for a URL whose operations all need a header: it names that header."""
+    """The error for a URL whose operations all need a header names that header."""
     name = rival.when[-1].name
     value = headers.get(name)
     return missing_header(name) if value is None else invalid_header(name, value)

@@ -1,8 +1,6 @@
 """The declaration of an operation: the structure of every row of operations/*.py.
 
-Lives here: plain frozen data. Must not live here: behaviour of any operation (services/), parsing
-(fields.py), matching (routes.py). A rule that would need code in a declaration belongs in
-semantics/.
+Plain frozen data. A rule that would need code in a declaration belongs in semantics/.
 """
 
 from __future__ import annotations
@@ -119,7 +117,6 @@ class Origin(msgspec.Struct, frozen=True):
 
     Arguments:
         host: the value of the Host header.
-        tls: whether the connection is encrypted.
         target: the target of the request's URL; for a part of a batch, that of the batch's URL.
     """
 
@@ -164,7 +161,6 @@ class Operation:
             match in the order of declaration is taken.
         input: the type that `accepts` and `body` fill; or a function that makes it, in steps if
             that may take long.
-        permission: the permission that the caller needs.
         rule: lease, conditions and existence, as the runner checks them. Its purpose decides what
             the operation may do on a full disk.
         snapshots: parses the parameter `snapshot`, or `sharesnapshot` of files, into ticks; None =

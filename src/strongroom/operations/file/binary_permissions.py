@@ -1,8 +1,7 @@
 """Permissions in binary form: a self-relative security descriptor in base64.
 
-Lives here: which form a request asks for, and both directions between it and SDDL, the form in
-which permissions are stored. Must not live here: the bytes of descriptors (wire/smb), the rules of
-SDDL (semantics/file). Source: "Create Permission", "Get Permission"; [MS-DTYP] 2.4.6.
+Which form a request asks for, and both directions between it and SDDL, the form in which
+permissions are stored. Source: "Create Permission", "Get Permission"; [MS-DTYP] 2.4.6.
 """
 
 from __future__ import annotations
@@ -32,11 +31,8 @@ _DESCRIPTOR_BYTES_MAX: Final = 64 * 1024
 
 
 def read_format(request: Request, query: Query) -> str:
-    """Return the form that a request asks for, as it names it; "" = none. Before its version the
-    header has no effect.
-
-    Raises: InvalidHeaderValue.
-    """
+    """The form that a request asks for, as it names it; "" = none. Before its version the header
+    has no effect."""
     value = request.headers.get(HEADER)
     version = request.headers.get("x-ms-version") or query.get("api-version") or query.get("sv")
     if not value or (version or "") < _SINCE:
@@ -47,38 +43,40 @@ def read_format(request: Request, query: Query) -> str:
 
 
 def is_binary(form: str) -> bool:
-    """Return whether a form's name is that of the binary form, in any case."""
+    """In any case of letters."""
     return form.lower() == BINARY
 
 
 def text_of(encoded: str) -> str:
-    """Return the SDDL of a binary permission. Raises: FileInvalidPermission."""
+    """The SDDL of a binary permission."""
     try:
         data = base64.b64decode(encoded, validate=True)
         if len(data) > _DESCRIPTOR_BYTES_MAX:
             raise StorageError(file_errors.FILE_INVALID_PERMISSION)
-        found = read_descriptor(memoryview(data))
+        descriptor = read_descriptor(memoryview(data))
     except (binascii.Error, ValueError, MalformedMessage):
         raise StorageError(file_errors.FILE_INVALID_PERMISSION) from None
-    if found.owner is None or found.group is None or not found.control & DACL_PRESENT:
+    if (
+        descriptor.owner is None
+        or descriptor.group is None
+        or not descriptor.control & DACL_PRESENT
+    ):
         raise StorageError(file_errors.FILE_INVALID_PERMISSION)
-    return sddl(found, owner=found.owner, group=found.group)
+    return sddl(descriptor, owner=descriptor.owner, group=descriptor.group)
 
 
 def binary_of(text: str) -> str:
-    """Return the binary form of a stored permission.
-
-    Raises: NotImplemented if it has entries that only text can express here.
-    """
-    found = parse_sddl(text)
-    count = sum(len(acl) for acl in (found.dacl, found.sacl) if acl is not None)
-    if found.owner is None or found.group is None or count != _entry_count(text):
+    """The binary form of a stored permission. NotImplemented if it has entries that only text can
+    express here."""
+    descriptor = parse_sddl(text)
+    count = sum(len(acl) for acl in (descriptor.dacl, descriptor.sacl) if acl is not None)
+    if descriptor.owner is None or descriptor.group is None or count != _entry_count(text):
         raise not_served("The binary form of a permission with conditions or unknown names")
-    return base64.b64encode(write_descriptor(found)).decode()
+    return base64.b64encode(write_descriptor(descriptor)).decode()
 
 
 def _entry_count(text: str) -> int:
-    """Return how many entries a text has; conditions have parentheses of their own."""
+    """How many entries a text has; conditions have parentheses of their own."""
     count = depth = 0
     for character in text:
         if character == "(":

@@ -1,7 +1,6 @@
 """Declarations: Copy File and Abort Copy File, and the fields that only they have.
 
-Lives here: data, and how the headers of a copy are read. Must not live here: behaviour. Source:
-"Copy File", "Abort Copy File"; docs/operations/file.md, table "Files".
+Source: "Copy File", "Abort Copy File"; docs/operations/file.md, table "Files".
 """
 
 from __future__ import annotations
@@ -34,11 +33,8 @@ _SOURCE, _OVERRIDE = "source", "override"
 
 
 def _copied(request: Request, query: Query) -> CopiedProperties:
-    """Return the SMB properties of the copy.
-
-    Raises: InvalidHeaderValue for a mode that does not fit the given permission.
-    """
-    given = fields.smb(request, query)
+    """The SMB properties of the copy. The mode must fit the permission that is sent."""
+    properties = fields.smb(request, query)
     mode = filled(request, PERMISSION_MODE)
     if mode is not None:
         mode = one_of(_SOURCE, _OVERRIDE)(PERMISSION_MODE, mode)
@@ -48,7 +44,7 @@ def _copied(request: Request, query: Query) -> CopiedProperties:
             raise invalid_header(PERMISSION_MODE, mode, text)
     archive = filled(request, _ARCHIVE)
     archives = None if archive is None else flag(_ARCHIVE, archive)
-    return CopiedProperties(given, mode == _SOURCE, archives)
+    return CopiedProperties(properties, mode == _SOURCE, archives)
 
 
 SMB: Final = Field("smb", _copied, headers=(*fields.SMB.headers, PERMISSION_MODE, _ARCHIVE))

@@ -1,7 +1,7 @@
 """Declarations: operations on directories, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on directories" of the
-REST reference; docs/operations/file.md, table "Directories".
+Source: "Operations on directories" of the REST reference; docs/operations/file.md, table
+"Directories".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The File service: its operations, and how its URLs are read.
 
-Lives here: the list of operations. Must not live here: their declarations. Source: "Naming and
-referencing shares, directories, files, and metadata"; reference file.md 1 and 8.
+Source: "Naming and referencing shares, directories, files, and metadata"; reference file.md 1 and
+8.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ ROUTES: Final = Routes(
 _OF_HANDLES: Final = ("listhandles", "forceclosehandles")
 
 
-def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
-    """Return the resource that a URL addresses: `/`, `/share` or `/share/path`. The share's root is
-    a directory whose path is empty.
+def _address(target: UrlTarget, query: Query) -> ResourceAddress:
+    """The resource that a URL addresses: `/`, `/share` or `/share/path`. The share's root is a
+    directory whose path is empty.
 
     A slash at the end of a path changes nothing.
     """
@@ -68,9 +68,9 @@ def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
         return ResourceAddress(target, Resource.SERVICE)
     path = (target.blob or "").removesuffix("/")
     named = msgspec.structs.replace(target, blob=path or None)
-    if (asked.get("restype") or "").lower() == "directory":
+    if (query.get("restype") or "").lower() == "directory":
         return ResourceAddress(named, Resource.DIRECTORY)
-    if path or (asked.get("comp") or "").lower() in _OF_HANDLES:
+    if path or (query.get("comp") or "").lower() in _OF_HANDLES:
         return ResourceAddress(named, Resource.FILE)
     return ResourceAddress(named, Resource.SHARE)
 
@@ -85,11 +85,7 @@ def _check_names(addressed: ResourceAddress) -> None:
 
 def _check_bearer(operation: Operation, headers: Headers) -> None:
     """Require the request intent `backup` of a bearer token. With this intent, the permissions of
-    files are not checked.
-
-    Raises: StorageError MissingRequiredHeader, InvalidHeaderValue; AuthenticationFailed for a
-        version that did not have the header.
-    """
+    files are not checked."""
     if operation is GET_USER_DELEGATION_KEY:
         return
     if (headers.get("x-ms-version") or "") < BEARER_SINCE:

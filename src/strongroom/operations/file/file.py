@@ -1,7 +1,6 @@
 """Declarations: operations on files, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on files" of the REST
-reference; docs/operations/file.md, table "Files".
+Source: "Operations on files" of the REST reference; docs/operations/file.md, table "Files".
 """
 
 from __future__ import annotations

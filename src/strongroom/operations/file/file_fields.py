@@ -1,7 +1,7 @@
 """The fields of operations on directories and files: how each is read.
 
-Must not live here: what the values mean (services/, semantics/). Source: request headers and
-parameters of "Operations on directories" and "Operations on files"; reference file.md 3 to 5.
+Source: request headers and parameters of "Operations on directories" and "Operations on files";
+reference file.md 3 to 5.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ PERMISSION_HEADERS: Final = (_PERMISSION, _PERMISSION_KEY)
 
 
 def _text(value: str, form: str) -> str | None:
-    """Return the SDDL of x-ms-file-permission; None for `inherit` and `preserve`."""
+    """The SDDL of x-ms-file-permission; None for `inherit` and `preserve`."""
     if binary_permissions.is_binary(form) and value.lower() not in (rules.INHERIT, rules.PRESERVE):
         if len(value) > rules.HEADER_BYTES_MAX:
             raise StorageError(file_errors.FILE_INVALID_PERMISSION)
@@ -83,10 +83,6 @@ def _text(value: str, form: str) -> str | None:
 
 
 def smb(request: Request, query: Query) -> SmbProperties:
-    """Return all SMB properties of a request.
-
-    Raises: InvalidHeaderValue, FileInvalidPermission, FileInvalidPermissionKey.
-    """
     text, key = request.headers.get(_PERMISSION), request.headers.get(_PERMISSION_KEY)
     if text is not None and key is not None:
         raise invalid_header(_PERMISSION, text, f"It excludes {_PERMISSION_KEY}.")
@@ -95,8 +91,8 @@ def smb(request: Request, query: Query) -> SmbProperties:
         None if text is None else _text(text, form),
         None if key is None else rules.check_key(key),
     )
-    given = {field: filled(request, name) for field, name in _SMB.items()}
-    return SmbProperties(permission=permission, **given)
+    texts = {field: filled(request, name) for field, name in _SMB.items()}
+    return SmbProperties(permission=permission, **texts)
 
 
 SMB: Final = Field(
@@ -107,11 +103,11 @@ SMB: Final = Field(
 """All SMB properties."""
 
 
-def _last_write(request: Request, query: Query) -> SmbProperties:
-    return SmbProperties(last_write=filled(request, _SMB["last_write"]))
-
-
-LAST_WRITE: Final = Field("smb", _last_write, headers=(_SMB["last_write"],))
+LAST_WRITE: Final = Field(
+    "smb",
+    lambda request, _: SmbProperties(last_write=filled(request, _SMB["last_write"])),
+    headers=(_SMB["last_write"],),
+)
 """The one SMB property that Put Range takes."""
 
 _PROPERTIES: Final = {
@@ -127,22 +123,24 @@ _DEFAULT_TYPE: Final = "application/octet-stream"
 
 
 def _properties(request: Request) -> ContentProperties:
-    found: dict[str, Any] = {}
+    texts: dict[str, Any] = {}
     for field, name in _PROPERTIES.items():
         value = filled(request, name)
         if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
             raise invalid_header(name, value, "The value is longer than 4,096 characters.")
-        found[field] = value
-    given = filled(request, _MD5)
-    if given is not None and len(given) > limits.PROPERTY_CHARS_MAX:
-        raise invalid_header(_MD5, given, "The value is longer than 4,096 characters.")
-    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
-    return ContentProperties(md5=md5, other_md5=other_md5, **found)
+        texts[field] = value
+    digest = filled(request, _MD5)
+    if digest is not None and len(digest) > limits.PROPERTY_CHARS_MAX:
+        raise invalid_header(_MD5, digest, "The value is longer than 4,096 characters.")
+    md5, other_md5 = (None, None) if digest is None else wire.unchecked_md5(digest)
+    return ContentProperties(md5=md5, other_md5=other_md5, **texts)
 
 
 def _created_properties(request: Request, query: Query) -> ContentProperties:
-    found = _properties(request)
-    return msgspec.structs.replace(found, content_type=found.content_type or _DEFAULT_TYPE)
+    properties = _properties(request)
+    return msgspec.structs.replace(
+        properties, content_type=properties.content_type or _DEFAULT_TYPE
+    )
 
 
 def _new_properties(request: Request, query: Query) -> ContentProperties | None:
@@ -159,19 +157,19 @@ was sent."""
 
 def _asked_range(request: Request) -> ByteRange | None:
     sent = sent_range(request)
-    found = None if sent is None else wire.byte_range(sent[1])
-    if sent is not None and found is None:
+    span = None if sent is None else wire.byte_range(sent[1])
+    if sent is not None and span is None:
         raise invalid_header(*sent)
-    return found
+    return span
 
 
 def _span(request: Request, query: Query) -> tuple[int, int]:
-    found = _asked_range(request)
-    if found is None:
+    span = _asked_range(request)
+    if span is None:
         raise missing_header("x-ms-range")
-    if found.last is None:
-        raise invalid_header("x-ms-range", f"bytes={found.first}-", "It has no end.")
-    return found.first, found.last - found.first + 1
+    if span.last is None:
+        raise invalid_header("x-ms-range", f"bytes={span.first}-", "It has no end.")
+    return span.first, span.last - span.first + 1
 
 
 SPAN: Final = Field("span", _span, headers=RANGE_HEADERS)
@@ -256,17 +254,14 @@ class _PermissionDocument(msgspec.Struct, frozen=True):
 
 
 def read_permission(body: bytes) -> str:
-    """Return the SDDL in the body of Create Permission, which may have its binary form.
-
-    Raises: InvalidInput for a body that is not such a document, FileInvalidPermission.
-    """
+    """The SDDL in the body of Create Permission, which may have its binary form."""
     try:
-        found = msgspec.json.decode(body, type=_PermissionDocument)
+        document = msgspec.json.decode(body, type=_PermissionDocument)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         message = 'The body must be JSON like {"permission": "<SDDL>"}.'
         raise StorageError(errors.INVALID_INPUT, message) from None
-    if binary_permissions.is_binary(found.format):
-        return rules.check_sddl(binary_permissions.text_of(found.permission), TEXT_BYTES_MAX)
-    if found.format.lower() != "sddl":
+    if binary_permissions.is_binary(document.format):
+        return rules.check_sddl(binary_permissions.text_of(document.permission), TEXT_BYTES_MAX)
+    if document.format.lower() != "sddl":
         raise StorageError(errors.INVALID_INPUT, "The format must be sddl or binary.")
-    return rules.check_sddl(found.permission, TEXT_BYTES_MAX)
+    return rules.check_sddl(document.permission, TEXT_BYTES_MAX)

@@ -1,8 +1,7 @@
 """The answers of operations on directories and files: headers and documents.
 
-Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), the results
-(services/). Source: responses of "Operations on directories" and "Operations on files"; reference
-file.md 3 to 5.
+Source: responses of "Operations on directories" and "Operations on files"; reference file.md 3 to
+5.
 """
 
 from __future__ import annotations
@@ -50,7 +49,6 @@ JSON: Final = Returned("Content-Type", lambda result: "application/json")
 
 
 def smb_headers(result: NodeView | NodeWritten) -> Headers:
-    """Return the SMB properties of a directory or file as headers."""
     record, where = result.record, result.where
     return (
         ("x-ms-file-permission-key", record.permission),
@@ -64,20 +62,19 @@ def smb_headers(result: NodeView | NodeWritten) -> Headers:
 
 
 def metadata(view: NodeView) -> Headers:
-    """Return the x-ms-meta-* headers of a directory or file."""
     return tuple(("x-ms-meta-" + name, value) for name, value in view.record.metadata)
 
 
 def directory_headers(view: NodeView) -> Headers:
-    """Return the headers of Get Directory Properties, but for ETag and Last-Modified."""
+    """The headers of Get Directory Properties, but for ETag and Last-Modified."""
     return (*metadata(view), ("x-ms-server-encrypted", "true"), *smb_headers(view))
 
 
 def file_headers(result: NodeView | FileDownload) -> Headers:
-    """Return the headers of Get File and Get File Properties."""
+    """The headers of Get File and Get File Properties."""
     view = result.view if isinstance(result, FileDownload) else result
     record = view.record
-    found = [
+    headers = [
         ("ETag", etag_text(record.etag)),
         ("Last-Modified", rfc1123(record.modified)),
         ("x-ms-type", "File"),
@@ -91,16 +88,16 @@ def file_headers(result: NodeView | FileDownload) -> Headers:
     ]
     if isinstance(result, FileDownload) and result.is_partial:
         last = result.offset + result.length - 1
-        found.append(("Content-Range", f"bytes {result.offset}-{last}/{record.size_bytes}"))
-    return tuple(found)
+        headers.append(("Content-Range", f"bytes {result.offset}-{last}/{record.size_bytes}"))
+    return tuple(headers)
 
 
 def _properties(result: NodeView | FileDownload, view: NodeView) -> list[tuple[str, str]]:
-    """Return the HTTP properties; a token may override some. The MD5 of a range is not that of the
+    """The HTTP properties; a token may override some. The MD5 of a range is not that of the
     file."""
-    record, given = view.record.properties, None
+    record, overrides = view.record.properties, None
     md5 = record.content_md5
-    found = {
+    texts = {
         "Content-Type": record.content_type,
         "Content-Encoding": record.encoding,
         "Content-Language": record.language,
@@ -108,13 +105,13 @@ def _properties(result: NodeView | FileDownload, view: NodeView) -> list[tuple[s
         "Content-Disposition": record.disposition,
     }
     if isinstance(result, FileDownload):
-        given = result.overrides
-        found["Content-Type"] = given.content_type or found["Content-Type"]
-        found["Content-Encoding"] = given.content_encoding or found["Content-Encoding"]
-        found["Content-Language"] = given.content_language or found["Content-Language"]
-        found["Cache-Control"] = given.cache_control or found["Cache-Control"]
-        found["Content-Disposition"] = given.content_disposition or found["Content-Disposition"]
-    pairs = [(name, value) for name, value in found.items() if value is not None]
+        overrides = result.overrides
+        texts["Content-Type"] = overrides.content_type or texts["Content-Type"]
+        texts["Content-Encoding"] = overrides.content_encoding or texts["Content-Encoding"]
+        texts["Content-Language"] = overrides.content_language or texts["Content-Language"]
+        texts["Cache-Control"] = overrides.cache_control or texts["Cache-Control"]
+        texts["Content-Disposition"] = overrides.content_disposition or texts["Content-Disposition"]
+    pairs = [(name, value) for name, value in texts.items() if value is not None]
     if isinstance(result, FileDownload) and result.is_partial:
         if result.range_md5 is not None:
             pairs.append(("Content-MD5", md5_text(result.range_md5)))
@@ -126,23 +123,19 @@ def _properties(result: NodeView | FileDownload, view: NodeView) -> list[tuple[s
 
 
 def download_status(result: FileDownload) -> int:
-    """Return 206 for a range, 200 for the whole file."""
     return 206 if result.is_partial else 200
 
 
 def download(result: FileDownload, call: Call[Any], origin: Origin) -> Content:
-    """Return the bytes of Get File."""
     return Content(result.pieces, result.length, result.finished)
 
 
 def head_only(view: NodeView, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get File Properties: no bytes, but the length that Get File would
-    announce."""
+    """No bytes for Get File Properties, but the length that Get File would announce."""
     return Content(b"", view.record.size_bytes)
 
 
 def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of List Ranges."""
     return long_document(
         xml.write_ranges(
             ((one.start, one.end - 1, one.is_clear) for one in result.ranges), result.next_marker
@@ -151,33 +144,29 @@ def ranges(result: RangeList, call: Call[Any], origin: Origin) -> Content:
 
 
 def permission(result: StoredPermission, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Permission. It names the form if the request does.
-
-    Raises: NotImplemented for text without a binary form.
-    """
+    """The answer of Get Permission. It names the form if the request does. NotImplemented for text
+    without a binary form."""
     form = call.input.form
     text = binary_of(result.text) if is_binary(form) else result.text
-    found = {"permission": text} | ({"format": form} if form else {})
-    return document(msgspec.json.encode(found))
+    body = {"permission": text} | ({"format": form} if form else {})
+    return document(msgspec.json.encode(body))
 
 
 def stats(total_bytes: int, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Share Stats."""
     return document(xml.write_stats(total_bytes))
 
 
 def directory(page: DirectoryPage, call: Call[ListDirectory], origin: Origin) -> Content:
-    """Return the answer of List Directories and Files."""
-    asked, given = origin.query, call.input
+    query, given = origin.query, call.input
     body = xml.write_directory(
         xml.DirectoryList(
             origin.endpoint,
             call.target.container,
             call.target.blob,
             page.view.where.id if _with_ids(call) else None,
-            asked.get("marker"),
-            asked.get("prefix"),
-            max_results=given.max_results if asked.get("maxresults") else None,
+            query.get("marker"),
+            query.get("prefix"),
+            max_results=given.max_results if query.get("maxresults") else None,
             snapshot=call.target.snapshot,
         ),
         (_item(row, call) for row in page.rows),

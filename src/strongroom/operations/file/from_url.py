@@ -1,7 +1,6 @@
 """Declarations: Put Range from URL, and the fields that only it has.
 
-Lives here: data, and how the source's URL is read. Must not live here: behaviour. Source: "Put
-Range from URL"; docs/operations/file.md, table "Files".
+Source: "Put Range from URL"; docs/operations/file.md, table "Files".
 """
 
 from __future__ import annotations
@@ -41,17 +40,16 @@ _NONE_MATCH: Final = "x-ms-source-if-none-match-crc64"
 
 
 def _wanted(request: Request, query: Query) -> SourceRequest:
-    """Return a range of the source with both ends. Raises: MissingRequiredHeader,
-    InvalidHeaderValue."""
-    found = source_range(request)
-    if found is None:
+    """A range of the source with both ends."""
+    span = source_range(request)
+    if span is None:
         raise missing_header(RANGE_HEADER)
-    if found.last is None:
+    if span.last is None:
         value = request.headers.get(RANGE_HEADER) or ""
         raise invalid_header(RANGE_HEADER, value, "It must read bytes=FIRST-LAST.")
     dots = request.headers.get(SOURCE_DOTS_HEADER)
     return SourceRequest(
-        range=found,
+        range=span,
         authorization=authorization(request, query),
         is_read=True,
         trailing_dots=dots is not None and flag(SOURCE_DOTS_HEADER, dots),
@@ -60,9 +58,9 @@ def _wanted(request: Request, query: Query) -> SourceRequest:
 
 def _digests(request: Request, query: Query) -> SourceDigests:
     names = (CRC64_HEADER, _MATCH, _NONE_MATCH)
-    given = ((name, filled(request, name)) for name in names)
+    sent = ((name, filled(request, name)) for name in names)
     return SourceDigests(
-        *(None if value is None else wire.crc64(name, value) for name, value in given)
+        *(None if value is None else wire.crc64(name, value) for name, value in sent)
     )
 
 

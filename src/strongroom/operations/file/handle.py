@@ -1,7 +1,6 @@
 """Declarations: List Handles and Force Close Handles, of files and directories alike.
 
-Lives here: data, and the fields that only they have. Must not live here: behaviour. Source: "List
-Handles", "Force Close Handles"; docs/operations/file.md, table "Files".
+Source: "List Handles", "Force Close Handles"; docs/operations/file.md, table "Files".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Operations on links over REST, as a share for SMB answers them.
+"""Declarations: operations on links over REST, as a share for SMB answers them.
 
-Lives here: the operations, declared. Must not live here: the refusal (services/file/links.py).
-Sources: "Create Symbolic Link", "Read Symbolic Link", "Create Hard Link"; docs/operations/file.md.
+The refusal: services/file/links.py. Sources: "Create Symbolic Link", "Read Symbolic Link", "Create
+Hard Link"; docs/operations/file.md.
 
 The headers that describe the link are not read, since a share for SMB has no links.
 """

@@ -1,7 +1,7 @@
 """Declarations: Rename File and Rename Directory, and the fields that only they have.
 
-Lives here: data, and how the source's URL is read. Must not live here: behaviour. Source: "Rename
-File", "Rename Directory"; docs/operations/file.md, tables "Directories" and "Files".
+Source: "Rename File", "Rename Directory"; docs/operations/file.md, tables "Directories" and
+"Files".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Declarations: operations on shares, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on shares" of the REST
-reference; docs/operations/file.md, tables "Service" and "Shares".
+Source: "Operations on shares" of the REST reference; docs/operations/file.md, tables "Service" and
+"Shares".
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The fields of operations on shares: how each is read.
 
-Must not live here: what the values mean (services/, semantics/). Source: request headers and
-parameters of "Operations on shares" and "List Shares".
+Source: request headers and parameters of "Operations on shares" and "List Shares".
 """
 
 from __future__ import annotations
@@ -31,7 +30,6 @@ PROTOCOLS: Final = header("", "x-ms-enabled-protocols", rules.check_protocols)
 
 
 def share_snapshot(text: str) -> int:
-    """Return the time of a share's snapshot in ticks. Raises InvalidQueryParameterValue."""
     return snapshot_time(text, "sharesnapshot")
 
 

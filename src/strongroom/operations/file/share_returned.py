@@ -1,7 +1,6 @@
 """The answers of operations on shares: headers and documents.
 
-Lives here: how a result becomes an answer. Must not live here: the XML itself (wire/), the results
-(services/). Source: responses of "Operations on shares" and "List Shares".
+Source: responses of "Operations on shares" and "List Shares".
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ SHARE_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view
 
 
 def share_headers(view: ShareView) -> Headers:
-    """Return the headers of Get Share Properties, but for its ETag and Last-Modified."""
+    """The headers of Get Share Properties, but for its ETag and Last-Modified."""
     share = view.record
     return (
         *metadata(view),
@@ -48,16 +47,14 @@ def share_headers(view: ShareView) -> Headers:
 
 
 def acl(view: ShareView, call: Call[Any], origin: Origin) -> Content:
-    """Return the answer of Get Share ACL."""
     return document(write_signed_identifiers(view.record.policies))
 
 
 def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
-    """Return the answer of List Shares."""
-    given = call.input
-    with_metadata = list_shares.METADATA in given.include
+    request = call.input
+    with_metadata = list_shares.METADATA in request.include
     body = shares_xml.write_shares(
-        page_request(origin, given.max_results),
+        page_request(origin, request.max_results),
         (_item(row, max(page.now, row.version), with_metadata) for row in page.items),
         listing.encode_marker(page.marker),
     )
@@ -65,10 +62,10 @@ def shares(page: SharePage, call: Call[ListShares], origin: Origin) -> Content:
 
 
 def _item(row: ShareRow, now: int, with_metadata: bool) -> ShareItem:
-    share, kept, deleted = row.record, row.deleted, None
-    if kept is not None:
+    share, deletion, deleted = row.record, row.deleted, None
+    if deletion is not None:
         version = generation_version(share.generation)
-        deleted = DeletedItem(kept.deleted, remaining_days(kept.until, now), version)
+        deleted = DeletedItem(deletion.deleted, remaining_days(deletion.until, now), version)
     lease = (
         leases.status(share.lease, now),
         leases.state(share.lease, now).value,

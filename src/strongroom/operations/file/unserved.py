@@ -1,7 +1,6 @@
 """The features of Azure Files that this server does not serve yet: headers.
 
-Lives here: the headers that request an unsupported feature. Source: docs/operations/file.md,
-F-ADR-06.
+Source: docs/operations/file.md, F-ADR-06.
 """
 
 from __future__ import annotations
@@ -27,10 +26,6 @@ _HEADERS: Final = frozenset(
 
 
 def refuse_unserved(headers: Headers, query: Query) -> None:
-    """Refuse a header that requests an unsupported feature, with 501.
-
-    Raises: StorageError NotImplemented that names it.
-    """
     if headers.has_none_of(_HEADERS):
         return  # as nearly always
     for name, _ in headers.lowered():

@@ -1,7 +1,6 @@
 """The Queue service: its operations, and the addresses of its URLs.
 
-Lives here: the list. Must not live here: the declarations of queues (queue.py) and of messages
-(message.py). Source: "Addressing Queue service resources".
+Source: "Addressing Queue service resources".
 """
 
 from __future__ import annotations
@@ -35,11 +34,8 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
-    """Return the resource of `/`, `/queue`, `/queue/messages` or `/queue/messages/{id}`.
-
-    Raises: InvalidUri for any other path.
-    """
+def _address(target: UrlTarget, query: Query) -> ResourceAddress:
+    """The resource of `/`, `/queue`, `/queue/messages` or `/queue/messages/{id}`."""
     if target.container is None:
         return ResourceAddress(target, Resource.SERVICE)
     if target.blob is None:

@@ -1,7 +1,6 @@
 """Declarations: operations on messages, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on messages" of the REST
-reference; docs/operations/queue.md, table "Messages".
+Source: "Operations on messages" of the REST reference; docs/operations/queue.md, table "Messages".
 """
 
 from __future__ import annotations

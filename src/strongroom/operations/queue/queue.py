@@ -1,8 +1,7 @@
 """Declarations: operations on queues, in the order of the Azure reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on the account (Queue
-Storage)" and "Operations on queues" of the REST reference; docs/operations/queue.md, tables
-"Service" and "Queues".
+Source: "Operations on the account (Queue Storage)" and "Operations on queues" of the REST
+reference; docs/operations/queue.md, tables "Service" and "Queues".
 """
 
 from __future__ import annotations

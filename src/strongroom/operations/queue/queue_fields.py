@@ -1,8 +1,6 @@
 """The fields of operations on queues and messages, and their parsers.
 
-Must not live here: the meaning of the values (services/, semantics/), fields that containers have
-too (fields/container_fields.py). Source: URI parameters of "List Queues", "Put Message", "Get
-Messages", "Update Message".
+Source: URI parameters of "List Queues", "Put Message", "Get Messages", "Update Message".
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ def _marker(name: str, value: str) -> listing.Position:
 
 
 def _bounded(field: str, name: str, bounds: tuple[int, int], default: int) -> Field:
-    """Return a field of a whole number within bounds; its value is `default` if it was not sent."""
+    """A field of a whole number within bounds; its value is `default` if it was not sent."""
 
     def read(request: Request, query: Query) -> int:
         value = query.integer(name, *bounds)

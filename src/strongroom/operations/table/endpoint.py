@@ -1,7 +1,6 @@
 """The Table service: its operations, and the addresses of its URLs.
 
-Lives here: the list. Must not live here: the declarations of tables (table.py) and of entities
-(entity.py). Source: "Addressing Table service resources".
+Source: "Addressing Table service resources".
 """
 
 from __future__ import annotations
@@ -42,30 +41,28 @@ ROUTES: Final = Routes(
 )
 
 
-def _address(target: UrlTarget, asked: Query) -> ResourceAddress:
-    """Return the resource after the account's name; a slash can only be part of a key.
+def _address(target: UrlTarget, query: Query) -> ResourceAddress:
+    """The resource after the account's name; a slash can only be part of a key.
 
     An account's URL that ends in a table's name makes clients address that table with a further
     segment. Then the table is meant, and the operation on it answers what is wrong.
-
-    Raises: InvalidUri.
     """
     if target.container is None:
         return ResourceAddress(target, Resource.SERVICE)
     if target.blob in _AFTER_ACCOUNT and target.container not in _AFTER_ACCOUNT:
         return ResourceAddress(_of(target, target.container), Resource.TABLE)
     text = target.container if target.blob is None else f"{target.container}/{target.blob}"
-    found = table_path.parse_resource(text)
-    if found.name == table_path.BATCH:
+    resource = table_path.parse_resource(text)
+    if resource.name == table_path.BATCH:
         # The table of a SAS, since its stored policies are needed to authorize the batch.
-        return ResourceAddress(_of(target, asked.get("tn")), Resource.BATCH)
-    if found.name == table_path.TABLES:
-        if isinstance(found.keyed, str):
-            return ResourceAddress(_of(target, found.keyed), Resource.TABLE_NAMED)
+        return ResourceAddress(_of(target, query.get("tn")), Resource.BATCH)
+    if resource.name == table_path.TABLES:
+        if isinstance(resource.keyed, str):
+            return ResourceAddress(_of(target, resource.keyed), Resource.TABLE_NAMED)
         return ResourceAddress(_of(target, None), Resource.TABLES)
-    if isinstance(found.keyed, tuple):
-        return ResourceAddress(_of(target, found.name), Resource.ENTITY, found.keyed)
-    return ResourceAddress(_of(target, found.name), Resource.TABLE)
+    if isinstance(resource.keyed, tuple):
+        return ResourceAddress(_of(target, resource.name), Resource.ENTITY, resource.keyed)
+    return ResourceAddress(_of(target, resource.name), Resource.TABLE)
 
 
 def _of(target: UrlTarget, table: str | None) -> UrlTarget:
@@ -78,10 +75,7 @@ def _check_names(addressed: ResourceAddress) -> None:
 
 
 def _method(request: Request) -> str:
-    """Return the verb of a request; a POST may have another one in X-HTTP-Method.
-
-    Raises: StorageError XMethodIncorrectCount, XMethodIncorrectValue, XMethodNotUsingPost.
-    """
+    """The verb of a request; a POST may have another one in X-HTTP-Method."""
     meant = request.headers.get(_TUNNEL)
     if meant is None:
         return request.method
@@ -97,8 +91,7 @@ def _method(request: Request) -> str:
 def _refusal(
     error: StorageError, request_id: str, now: int, operation: Operation | None
 ) -> RefusalBody:
-    """Return a JSON body; XML for operations that use XML themselves (properties and access
-    control)."""
+    """A JSON body; XML for operations that use XML themselves (properties and access control)."""
     if operation is not None and operation.comp is not None:
         return xml_refusal(error, request_id, now, operation)
     body = odata.error_body(error, request_id, now)

@@ -1,7 +1,6 @@
 """Declarations: operations on entities, except queries, in the order of the reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on entities" of the REST
-reference; docs/operations/table.md, table "Entities".
+Source: "Operations on entities" of the REST reference; docs/operations/table.md, table "Entities".
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ _MERGES: Final = ("MERGE", "PATCH")
 
 
 def _change(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
-    """Return the declaration of a write of an existing entity, under the condition of If-Match."""
+    """A write of an existing entity, under the condition of If-Match."""
     return Operation(
         name=name,
         id=id,
@@ -93,7 +92,7 @@ def _change(name: str, id: str, methods: tuple[str, ...], change: EntityChange) 
 
 
 def _upsert(name: str, id: str, methods: tuple[str, ...], change: EntityChange) -> Operation:
-    """Return the declaration of a write of an entity that may or may not exist."""
+    """A write of an entity that may or may not exist."""
     return Operation(
         name=name,
         id=id,

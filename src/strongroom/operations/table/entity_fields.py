@@ -1,8 +1,7 @@
 """The fields that operations on tables and entities accept: headers, parameters and documents.
 
-Must not live here: JSON itself (wire/odata*.py), the meaning of the values (semantics/). Source:
-request headers and bodies of "Operations on tables" and "Operations on entities"; reference
-sections 1 to 3.
+Source: request headers and bodies of "Operations on tables" and "Operations on entities"; reference
+sections 1 to 3. The page's start: "Query Entities", "Query timeout and pagination".
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from strongroom.errors import table as table_errors
 from strongroom.errors.core import StorageError, invalid_header, not_served
 from strongroom.operations.core.fields import header, parameter
 from strongroom.operations.core.spec import Field
-from strongroom.semantics.table import edm, entities, property_names, table_filter
+from strongroom.semantics.table import edm, entities, property_names, table_filter, table_intervals
 from strongroom.semantics.table.edm import EdmType, NotOfType, OutOfRange, Value
 from strongroom.semantics.table.entities import Properties
 from strongroom.semantics.table.table_filter import Expression
@@ -30,6 +29,8 @@ from strongroom.wire.table.odata_entities import SentEntity
 _STRING: Final = EdmType.STRING.value
 _OPTIONS: Final = frozenset(("$filter", "$top", "$select", "$format"))
 _OPTIONS_OF_ONE: Final = frozenset(("$select", "$format"))
+_PARTITION: Final = continuation.NEXT_PARTITION_KEY.lower()
+_ROW: Final = continuation.NEXT_ROW_KEY.lower()
 PREFERENCES: Final = ("return-content", "return-no-content")
 # Python refuses to convert a number with thousands of digits.
 _TOP: Final = re.compile(r"[0-9]{1,9}")
@@ -50,20 +51,16 @@ SENT_FORMAT: Final = Field("", _sent_format, headers=("content-type",))
 """Refuses documents that are not JSON. It sets no field."""
 
 
-def _select(request: Request, query: Query) -> tuple[str, ...] | None:
-    return selected(query)
-
-
-SELECT_CHECKED: Final = Field("", _select, query=("$select",))
+SELECT_CHECKED: Final = Field("", lambda _, query: selected(query), query=("$select",))
 
 
 def selected(query: Query) -> tuple[str, ...] | None:
-    """Return the names in `$select`; None for all properties."""
+    """The names in `$select`; None for all properties."""
     text = query.get("$select")
     if text is None or not text.strip():
         return None
-    asked = dict.fromkeys(name.strip() for name in text.split(","))
-    return None if "*" in asked else tuple(filter(property_names.is_name, filter(None, asked)))
+    names = dict.fromkeys(name.strip() for name in text.split(","))
+    return None if "*" in names else tuple(filter(property_names.is_name, filter(None, names)))
 
 
 def _filter(name: str, value: str) -> Expression | None:
@@ -71,7 +68,7 @@ def _filter(name: str, value: str) -> Expression | None:
 
 
 def _top(request: Request, query: Query) -> int:
-    """Return the maximum number of entities in a page.
+    """The maximum number of entities in a page.
 
     A selected property that an entity lacks is shown as null. The number is limited so that a page
     of such nulls still has the usual size.
@@ -112,6 +109,12 @@ def _next_table(name: str, value: str) -> str:
     return continuation.decode(continuation.NEXT_TABLE_NAME, value).decode("utf-8", "replace")
 
 
+def _start(request: Request, query: Query) -> table_intervals.Position:
+    position = continuation.decode_keys(query.get(_PARTITION), query.get(_ROW))
+    return table_intervals.START if position is None else position
+
+
+START: Final = Field("start", _start, query=(_PARTITION, _ROW))
 NEXT_TABLE: Final = parameter("first", "nexttablename", _next_table, default="")
 
 
@@ -125,10 +128,6 @@ def _echo(name: str, value: str) -> bool:
 ECHO: Final = header("echo", "prefer", _echo, default=True)
 
 
-def _match(name: str, value: str) -> int | None:
-    return odata.read_match(value)
-
-
 def _no_other_condition(request: Request, query: Query) -> None:
     for name in ("If-None-Match", "If-Modified-Since", "If-Unmodified-Since"):
         if name.lower() in request.headers:
@@ -137,22 +136,19 @@ def _no_other_condition(request: Request, query: Query) -> None:
 
 NO_OTHER_CONDITION: Final = Field("", _no_other_condition)
 """Refuses conditions that writes do not support, since a write must not ignore a condition."""
-IF_MATCH: Final = header("match", "if-match", _match, required=True)
+IF_MATCH: Final = header(
+    "match", "if-match", lambda _, value: odata.read_match(value), required=True
+)
 
 
 def read_document(body: bytes) -> EntityDocument | Steps[EntityDocument]:
-    """Return the entity of a request's body, or the steps that return it if the body is long. See
-    `_document`."""
+    """The entity of a request's body, or the steps that return it if the body is long."""
     steps = _document(body)
     return steps if len(body) > odata_entities.LONG_BYTES else run_to_completion(steps)
 
 
 def _document(body: bytes) -> Steps[EntityDocument]:
-    """Return the entity of a request's body. Its keys are checked first.
-
-    Raises: StorageError InvalidInput, OutOfRangeInput, DuplicatePropertiesSpecified and those of
-        entities.check_names and check_values.
-    """
+    """The keys are checked before the properties."""
     sent = yield from odata_entities.entity_steps(body)
     keys = [_take_key(sent, name) for name in entities.KEYS]
     if sent.is_plain:  # then JSON gives the types of its values, and none can be too large
@@ -180,15 +176,15 @@ def _take_key(sent: SentEntity, name: str) -> str | None:
 
 
 def _properties(sent: SentEntity) -> Properties:
-    """Return all properties except the keys. A null value is no property."""
-    found: dict[str, Value] = {}
+    """All properties except the keys. A null value is no property."""
+    properties: dict[str, Value] = {}
     name = ""
     try:
         for name, raw in sent.values.items():
             if raw is not None:
-                found[name] = edm.value_of(raw, sent.types.get(name))
+                properties[name] = edm.value_of(raw, sent.types.get(name))
     except OutOfRange as error:
         raise entities.out_of_range(name, str(error)) from None
     except NotOfType as error:
         raise entities.invalid(f"The property {name[:255]}: {error}.") from None
-    return found
+    return properties

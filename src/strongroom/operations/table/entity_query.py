@@ -1,7 +1,7 @@
 """Declarations: operations on several entities: queries, and batches of writes.
 
-Lives here: data only. Must not live here: functions. Source: "Query Entities", "Performing entity
-group transactions"; docs/operations/table.md, tables "Queries" and "Batches".
+Source: "Query Entities", "Performing entity group transactions"; docs/operations/table.md, tables
+"Queries" and "Batches".
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.fields import header
 from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.table import entity_fields as fields
-from strongroom.operations.table import entity_pages
 from strongroom.operations.table import entity_returned as give
 from strongroom.services.core.calls import UNGUARDED
 from strongroom.services.table import query_entities, transactions
@@ -35,12 +34,12 @@ QUERY_ENTITIES: Final = Operation(
         fields.SELECT_CHECKED,
         fields.FILTER,
         fields.TOP,
-        entity_pages.START,
+        fields.START,
         fields.NO_UNKNOWN_OPTIONS,
     ),
-    extra_headers=entity_pages.next_page,
+    extra_headers=give.next_entities,
     request_dependent_headers=give.content_type,
-    content=entity_pages.document,
+    content=give.entity_list,
     run=query_entities.query_entities,
 )
 

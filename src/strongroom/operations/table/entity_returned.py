@@ -1,8 +1,7 @@
 """The headers and documents in the answers of operations on tables and entities.
 
-Lives here: functions from results to headers and bodies, at the requested level of metadata. Must
-not live here: JSON itself (wire/odata*.py). Source: response headers and bodies of "Operations on
-tables" and "Operations on entities"; reference sections 2 and 5.
+Source: response headers and bodies of "Operations on tables" and "Operations on entities";
+reference sections 2 and 5.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from strongroom.operations.core.spec import Content, Origin, Returned
 from strongroom.operations.table.entity_fields import selected
 from strongroom.services.core.calls import Call
 from strongroom.services.table.entities import EntityWritten
+from strongroom.services.table.query_entities import EntityPage
 from strongroom.services.table.tables import TableNamed, TablePage
 from strongroom.values import Entity
 from strongroom.wire.core import continuation
@@ -38,23 +38,23 @@ ROW_ETAG: Final = Returned("ETag", lambda row: odata.etag_text(row.timestamp))
 
 
 def metadata_of(origin: Origin) -> Metadata:
-    """Return the level of metadata that the request asks for."""
+    """The level of metadata that the request asks for."""
     return odata.negotiate(origin.headers.get("accept"), origin.query.get("$format"))
 
 
 def content_type(result: Any, call: Call[Any], origin: Origin) -> Headers:
-    """Return the Content-Type of a document at the requested level of metadata."""
+    """The Content-Type of a document at the requested level of metadata."""
     return (("Content-Type", metadata_of(origin).content_type),)
 
 
 def created_status(result: EntityWritten | TableNamed) -> int:
-    """Return 201 with the created resource, 204 if the client did not want it back."""
+    """201 with the created resource, 204 if the client did not want it back."""
     return 201 if result.echo else 204
 
 
 def _preference(origin: Origin) -> Headers:
-    given = origin.headers.get("prefer")
-    return () if given is None else (("Preference-Applied", given.strip().lower()),)
+    sent = origin.headers.get("prefer")
+    return () if sent is None else (("Preference-Applied", sent.strip().lower()),)
 
 
 def _created(location: str, result: EntityWritten | TableNamed, origin: Origin) -> Headers:
@@ -66,18 +66,29 @@ def _created(location: str, result: EntityWritten | TableNamed, origin: Origin) 
 
 
 def inserted_headers(result: EntityWritten, call: Call[Any], origin: Origin) -> Headers:
-    """Return the headers with the address of the new entity and the applied preference."""
+    """The address of the new entity and the applied preference."""
     link = odata_documents.entity_link(call.target.container, result.partition_key, result.row_key)
     return _created(f"{origin.endpoint}{link}", result, origin)
 
 
 def table_headers(result: TableNamed, call: Call[Any], origin: Origin) -> Headers:
-    """Return the headers with the address of the new table and the applied preference."""
+    """The address of the new table and the applied preference."""
     return _created(f"{origin.endpoint}Tables('{result.name}')", result, origin)
 
 
+def next_entities(page: EntityPage) -> Headers:
+    """The continuation headers of a page of entities; none if there is no next page."""
+    if page.next is None:
+        return ()
+    partition, row = map(continuation.encode, page.next)
+    return (
+        (f"x-ms-continuation-{continuation.NEXT_PARTITION_KEY}", partition),
+        (f"x-ms-continuation-{continuation.NEXT_ROW_KEY}", row),
+    )
+
+
 def next_table(page: TablePage) -> Headers:
-    """Return the continuation header of a page of tables; none if there is no next page."""
+    """The continuation header of a page of tables; none if there is no next page."""
     if page.resume is None:
         return ()
     token = continuation.encode(page.resume.encode("utf-8", "replace"))
@@ -85,14 +96,20 @@ def next_table(page: TablePage) -> Headers:
 
 
 def entity(row: Entity, call: Call[Any], origin: Origin) -> Content:
-    """Return the document of one entity."""
     select = selected(origin.query)
     place = _place(origin, call, call.target.container)
     return document(odata_documents.entity(row, metadata_of(origin), place, select))
 
 
+def entity_list(page: EntityPage, call: Call[Any], origin: Origin) -> Content:
+    """A page of entities, with the properties that `$select` names."""
+    place = _place(origin, call, call.target.container)
+    level, select = metadata_of(origin), selected(origin.query)
+    return long_document(odata_documents.entities(page.rows, level, place, select))
+
+
 def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
-    """Return the document of a new entity; an empty body if the client did not want it back."""
+    """The document of a new entity; an empty body if the client did not want it back."""
     if not result.echo or result.stored is None:
         return document(b"")
     stored = result.stored
@@ -101,18 +118,16 @@ def inserted(result: EntityWritten, call: Call[Any], origin: Origin) -> Content:
 
 
 def table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
-    """Return the document of one table."""
     place = _place(origin, call, table_path.TABLES)
     return document(odata_documents.table(result.name, metadata_of(origin), place))
 
 
 def created_table(result: TableNamed, call: Call[Any], origin: Origin) -> Content:
-    """Return the document of a new table; an empty body if the client did not want it back."""
+    """The document of a new table; an empty body if the client did not want it back."""
     return table(result, call, origin) if result.echo else document(b"")
 
 
 def table_list(page: TablePage, call: Call[Any], origin: Origin) -> Content:
-    """Return the document of Query Tables."""
     place = _place(origin, call, table_path.TABLES)
     return long_document(odata_documents.tables(page.names, metadata_of(origin), place))
 

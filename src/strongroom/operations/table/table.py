@@ -1,7 +1,6 @@
 """Declarations: operations on tables, in the order of the reference.
 
-Lives here: data only. Must not live here: functions. Source: "Operations on tables" of the REST
-reference; docs/operations/table.md, table "Tables".
+Source: "Operations on tables" of the REST reference; docs/operations/table.md, table "Tables".
 """
 
 from __future__ import annotations

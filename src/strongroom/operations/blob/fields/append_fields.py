@@ -1,8 +1,7 @@
 """The fields of append blobs: their two conditions.
 
-Lives here: one named field per operation, since the conditions are checked together. Must not live
-here: the check itself (semantics/blob/appends.py). Source: "Append Block" and "Append Blob Seal",
-request headers.
+One named field per operation, since the conditions are checked together
+(semantics/blob/appends.py). Source: "Append Block" and "Append Blob Seal", request headers.
 """
 
 from __future__ import annotations

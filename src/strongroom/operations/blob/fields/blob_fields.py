@@ -1,8 +1,7 @@
 """The fields of blobs' operations: properties, digests, ranges, tags, tiers.
 
-Lives here: one named field per header of the reference. Must not live here: the meaning of the
-values (services/, semantics/), or the codecs themselves (wire/core/headers.py). Source: request
-headers of the operations' pages; section 2 of the reference.
+One named field per header of the reference. Source: request headers of the operations' pages;
+section 2 of the reference.
 """
 
 from __future__ import annotations
@@ -46,13 +45,11 @@ DEFAULT_CONTENT_TYPE: Final = "application/octet-stream"
 def _properties(
     request: Request, standard: bool = False, default_type: str | None = None
 ) -> ContentProperties:
-    """Return the properties; each is the value of its first header that is not empty.
+    """Each property is the value of its first header that is not empty.
 
     Arguments:
         standard: whether standard headers are used if the blob's own are missing.
         default_type: the content type if no header gives one.
-
-    Raises: InvalidHeaderValue for a value that is too long.
     """
     get = request.headers.get
     texts: list[str | None] = []
@@ -63,42 +60,35 @@ def _properties(
         texts.append(_short(name, value) if value else None)
     content_type, encoding, language, cache_control, disposition = texts
     content_type = content_type or default_type
-    given = _short(_MD5, get(_MD5))
-    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
+    digest = _short(_MD5, get(_MD5))
+    md5, other_md5 = (None, None) if digest is None else wire.unchecked_md5(digest)
     return ContentProperties(
         content_type, encoding, language, md5, cache_control, disposition, other_md5
     )
 
 
 def _short(name: str, value: str | None) -> str | None:
-    """Return a property's value, None if it is empty. Raises InvalidHeaderValue if it is too
-    long."""
+    """None if the value is empty."""
     if value is not None and len(value) > limits.PROPERTY_CHARS_MAX:
         raise invalid_header(name, value, "The value is longer than 4,096 characters.")
     return value or None
 
 
-def _own_properties(request: Request, query: Query) -> ContentProperties:
-    return _properties(request, default_type=DEFAULT_CONTENT_TYPE)
-
-
-def _body_properties(request: Request, query: Query) -> ContentProperties:
-    return _properties(request, standard=True, default_type=DEFAULT_CONTENT_TYPE)
-
-
-def _given_properties(request: Request, query: Query) -> ContentProperties:
-    return _properties(request)
-
-
 _OWN_NAMES: Final = (*(own for _, own, _ in _PROPERTY_HEADERS), _MD5)
-OWN_PROPERTIES: Final = Field("properties", _own_properties, headers=_OWN_NAMES)
+OWN_PROPERTIES: Final = Field(
+    "properties",
+    lambda request, _: _properties(request, default_type=DEFAULT_CONTENT_TYPE),
+    headers=_OWN_NAMES,
+)
 """The properties from the x-ms-blob-* headers. A property that was not sent is None, except the
 content type, which has a default."""
-GIVEN_PROPERTIES: Final = Field("properties", _given_properties, headers=_OWN_NAMES)
+GIVEN_PROPERTIES: Final = Field(
+    "properties", lambda request, _: _properties(request), headers=_OWN_NAMES
+)
 """The same without a default type. Put Blob From URL takes missing properties from its source."""
 BODY_PROPERTIES: Final = Field(
     "properties",
-    _body_properties,
+    lambda request, _: _properties(request, standard=True, default_type=DEFAULT_CONTENT_TYPE),
     headers=(*_OWN_NAMES, *(standard for _, _, standard in _PROPERTY_HEADERS)),
 )
 """The properties of Put Blob. A standard header, such as Content-Type, counts if the x-ms-blob-*
@@ -119,8 +109,8 @@ def _digests(request: Request, query: Query) -> Digests:
 
 
 def _body_digests(request: Request, query: Query) -> Digests:
-    found, own = _digests(request, query), request.headers.get(_MD5)
-    return Digests(wire.md5(own), found.crc64) if own else found
+    digests, own = _digests(request, query), request.headers.get(_MD5)
+    return Digests(wire.md5(own), digests.crc64) if own else digests
 
 
 _DIGEST_HEADERS: Final = ("content-md5", "x-ms-content-crc64")

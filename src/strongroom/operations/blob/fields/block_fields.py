@@ -1,7 +1,6 @@
 """The fields of block operations: block ids, and the requested block lists.
 
-Must not live here: fields that other operations have too (fields.py), the rule for ids
-(semantics/blob/blocks.py). Source: "Put Block" and "Get Block List", URI parameters.
+Source: "Put Block" and "Get Block List", URI parameters.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ _BLOCK_LIST_TYPES: Final = {
 
 def _block_list_type(index: int) -> Parse:
     def parse(name: str, value: str) -> bool:
-        found = _BLOCK_LIST_TYPES.get(value.lower())
-        if found is None:
+        lists = _BLOCK_LIST_TYPES.get(value.lower())
+        if lists is None:
             raise invalid_query(name, value, "It must be committed, uncommitted or all.")
-        return found[index]
+        return lists[index]
 
     return parse
 

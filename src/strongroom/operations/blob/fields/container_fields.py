@@ -1,7 +1,6 @@
 """The fields of operations on containers, lists and the account, and their parsers.
 
-Must not live here: the meaning of the values (services/, semantics/), fields that blobs have too
-(fields.py). Source: request headers and parameters of "Operations on containers", "List Blobs".
+Source: request headers and parameters of "Operations on containers", "List Blobs".
 """
 
 from __future__ import annotations
@@ -41,10 +40,7 @@ DEFAULT_SCOPE: Final = header(
 
 
 def _denies_scopes(request: Request, query: Query) -> bool:
-    """Return whether other encryption scopes than the default are denied.
-
-    Raises: InvalidHeaderValue; MissingRequiredHeader if there is no default scope beside it.
-    """
+    """Whether other encryption scopes than the default are denied."""
     value = request.headers.get(encryption_scopes.DENY_HEADER)
     if value is None:
         return False

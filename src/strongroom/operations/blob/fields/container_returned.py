@@ -1,8 +1,7 @@
 """The response headers of operations on containers and the account.
 
-Lives here: functions from a result to headers. Must not live here: documents (listings.py), headers
-that blobs have too (returned.py). Source: response headers of "Operations on containers", "Get
-Account Information"; reference section 12.
+Documents: listings.py. Source: response headers of "Operations on containers", "Get Account
+Information"; reference section 12.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ HIERARCHICAL: Final = Returned(
 
 
 def container_headers(view: ContainerView) -> Headers:
-    """Return the headers of Get Container Properties, except its ETag and Last-Modified."""
+    """The headers of Get Container Properties, except its ETag and Last-Modified."""
     record = view.record
     access: Headers = ()
     if record.public_access is not PublicAccess.NONE:

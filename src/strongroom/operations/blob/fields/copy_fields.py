@@ -1,8 +1,7 @@
 """The fields of operations that read a source by its URL: copies and From URL operations.
 
-Lives here: one named field per header of the reference. Must not live here: the meaning of the
-values (services/). Source: request headers of "Copy Blob", "Copy Blob From URL", "Abort Copy Blob",
-"Put Blob From URL", "Put Block From URL", "Put Page From URL".
+One named field per header of the reference. Source: request headers of "Copy Blob", "Copy Blob From
+URL", "Abort Copy Blob", "Put Blob From URL", "Put Block From URL", "Put Page From URL".
 """
 
 from __future__ import annotations
@@ -61,10 +60,8 @@ SOURCE_CONDITIONS: Final = Field(
 
 
 def _copies_tags(request: Request, query: Query) -> bool:
-    """Return whether the copy takes the tags of its source.
-
-    Raises: InvalidHeaderValue for an unknown option; an error of its own for COPY with x-ms-tags.
-    """
+    """Whether the copy takes the tags of its source. COPY together with x-ms-tags has an error of
+    its own."""
     value = request.headers.get(_TAG_OPTION)
     if value is None or one_of("COPY", "REPLACE")(_TAG_OPTION, value) == "REPLACE":
         return False
@@ -91,14 +88,14 @@ NOT_OF_PENDING_COPIES: Final = Field(
 
 
 def _require_no_body(request: Request) -> None:
-    """Refuse a request that has a body of its own. Raises InvalidHeaderValue."""
+    """Refuse a request that has a body of its own."""
     if request.body.size_bytes != 0:
         value = request.headers.get(_LENGTH) or ""
         raise invalid_header(_LENGTH, value, "The body comes from the copy source: it must be 0.")
 
 
 def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
-    """Return the digests that the source's bytes must have.
+    """The digests that the source's bytes must have.
 
     Raises: InvalidMd5; BothCrc64AndMd5HeaderPresent; InvalidHeaderValue for two that differ.
     """
@@ -159,16 +156,12 @@ SOURCE_RANGE: Final = Field(
 
 
 def _source_pages(request: Request, query: Query) -> UrlSource:
-    """Return the source and a range of it.
-
-    Raises: as `_url_source`; MissingRequiredHeader without a range, InvalidHeaderValue for a range
-        without an end.
-    """
+    """The source and a range of it, which must be sent and have an end."""
     source = _url_source(request, query, is_whole=False)
-    wanted = source.wanted.range
-    if wanted is None:
+    span = source.wanted.range
+    if span is None:
         raise missing_header(RANGE_HEADER)
-    if wanted.last is None:
+    if span.last is None:
         value = request.headers.get(RANGE_HEADER) or ""
         raise invalid_header(RANGE_HEADER, value, "The range must have an end: bytes=FIRST-LAST.")
     return source

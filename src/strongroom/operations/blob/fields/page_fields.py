@@ -1,9 +1,7 @@
 """The fields of page blobs' operations: lengths, ranges, sequence numbers, markers.
 
-Lives here: one named field per header or parameter of the reference. Must not live here: fields
-that other operations have too (fields/blob_fields.py), the meaning of the values
-(semantics/blob/pages.py). Source: request headers and URI parameters of "Put Blob", "Put Page",
-"Get Page Ranges" and "Set Blob Properties".
+One named field per header or parameter of the reference. Source: request headers and URI parameters
+of "Put Blob", "Put Page", "Get Page Ranges" and "Set Blob Properties".
 """
 
 from __future__ import annotations
@@ -54,21 +52,21 @@ TIER: Final = header("tier", tiers.HEADER, pages.read_tier)
 
 
 def _range(request: Request) -> ByteRange | None:
-    """Return the range; None if none was sent. Raises InvalidHeaderValue for a malformed range."""
+    """None if no range was sent; a malformed one is refused."""
     sent = sent_range(request)
     if sent is None:
         return None
-    found = wire.byte_range(sent[1])
-    if found is None:
+    span = wire.byte_range(sent[1])
+    if span is None:
         raise invalid_header(*sent)
-    return found
+    return span
 
 
 def _pages(request: Request, query: Query) -> tuple[int, int]:
-    found = _range(request)
-    if found is None:
+    span = _range(request)
+    if span is None:
         raise missing_header("x-ms-range")
-    return pages.page_range(found)
+    return pages.page_range(span)
 
 
 PAGES: Final = Field("pages", _pages, headers=RANGE_HEADERS)
@@ -87,11 +85,11 @@ NO_DIGESTS: Final = Field("", _no_digests)
 
 
 def _conditions(request: Request, query: Query) -> SequenceConditions:
-    found = []
+    numbers = []
     for name in _CONDITIONS:
         value = filled(request, name)
-        found.append(None if value is None else wire.integer(name, value, 0, pages.SEQUENCE_MAX))
-    return SequenceConditions(*found)
+        numbers.append(None if value is None else wire.integer(name, value, 0, pages.SEQUENCE_MAX))
+    return SequenceConditions(*numbers)
 
 
 SEQUENCE_CONDITIONS: Final = Field("sequence", _conditions, headers=_CONDITIONS)
@@ -121,8 +119,7 @@ MAX_RESULTS: Final = max_results(limits.PAGE_RANGES_MAX, None)
 
 
 def _previous(request: Request, query: Query) -> tuple[int, str | None]:
-    """Return the time of the snapshot to compare with, and the path of its URL if that was
-    given."""
+    """The time of the snapshot to compare with, and the path of its URL if that was given."""
     text = query.get("prevsnapshot")
     if text is not None:
         return snapshot_time(text, "prevsnapshot"), None

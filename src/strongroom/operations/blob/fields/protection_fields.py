@@ -1,7 +1,7 @@
 """The headers of immutability policies and legal holds, in requests and answers.
 
-Must not live here: their meaning (semantics/blob/immutability.py). Source: headers of "Set Blob
-Immutability Policy", "Set Blob Legal Hold", "Put Blob" and "Get Blob Properties".
+Source: headers of "Set Blob Immutability Policy", "Set Blob Legal Hold", "Put Blob" and "Get Blob
+Properties".
 """
 
 from __future__ import annotations
@@ -38,10 +38,6 @@ PROTECTED: Final = REFUSALS[1:]
 
 
 def _policy(request: Request, query: Query) -> Immutability:
-    """Return the policy that the headers name.
-
-    Raises: MissingRequiredHeader without a date; InvalidHeaderValue.
-    """
     until = request.headers.get(UNTIL_HEADER)
     if until is None:
         raise missing_header(UNTIL_HEADER)
@@ -51,11 +47,11 @@ def _policy(request: Request, query: Query) -> Immutability:
 
 
 def _protection(request: Request, query: Query) -> Immutability | None:
-    """Return the protection that a write gives its blob; None for none."""
+    """The protection that a write gives its blob; None for none."""
     if request.headers.has_none_of(_NAMES):
         return None
-    held = request.headers.get(HOLD_HEADER)
-    hold = held is not None and flag(HOLD_HEADER, held)
+    sent = request.headers.get(HOLD_HEADER)
+    hold = sent is not None and flag(HOLD_HEADER, sent)
     if request.headers.has_none_of(_POLICY_NAMES):
         return Immutability(hold=True) if hold else None
     policy = _policy(request, query)
@@ -70,13 +66,13 @@ HELD: Final = Returned(HOLD_HEADER, lambda result: str(result.hold).lower())
 
 
 def policy_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a policy; none if there is no policy."""
+    """No headers if there is no policy."""
     if not protection.until:
         return ()
     return ((UNTIL_HEADER, rfc1123(protection.until)), (MODE_HEADER, protection.mode))
 
 
 def protection_headers(protection: Immutability) -> tuple[tuple[str, str], ...]:
-    """Return the headers of a blob's policy and legal hold, as reads report them."""
-    held = ((HOLD_HEADER, "true"),) if protection.hold else ()
-    return (*policy_headers(protection), *held)
+    """The headers of a blob's policy and legal hold, as reads report them."""
+    hold = ((HOLD_HEADER, "true"),) if protection.hold else ()
+    return (*policy_headers(protection), *hold)

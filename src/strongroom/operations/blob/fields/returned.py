@@ -1,8 +1,7 @@
 """The response headers that operations return: one named row per header, shared by all
 declarations.
 
-Lives here: functions from a field of a result to a header. Must not live here: the results
-themselves. Source: response headers of the operations' pages; reference sections 6 and 12.
+Source: response headers of the operations' pages; reference sections 6 and 12.
 """
 
 from __future__ import annotations
@@ -85,7 +84,6 @@ BLOB_LAST_MODIFIED: Final = Returned("Last-Modified", lambda view: rfc1123(view.
 
 
 def blob_metadata(view: BlobView) -> tuple[tuple[str, str], ...]:
-    """Return x-ms-meta-* of a blob."""
     return tuple(("x-ms-meta-" + name, value) for name, value in view.blob.metadata)
 
 
@@ -94,13 +92,13 @@ def _view(result: BlobView | Download) -> BlobView:
 
 
 def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
-    """Return the headers of Get Blob and Get Blob Properties: metadata, properties, lease, copy.
+    """The headers of Get Blob and Get Blob Properties: metadata, properties, lease, copy.
 
     One function rather than a row each, since most headers depend on others and reads are frequent.
     """
     view = _view(result)
     blob = view.blob
-    found = [
+    headers = [
         ("Last-Modified", rfc1123(blob.modified)),
         ("ETag", etag_text(blob.shown_etag)),
         ("x-ms-creation-time", rfc1123(blob.created)),
@@ -108,62 +106,62 @@ def blob_headers(result: BlobView | Download) -> tuple[tuple[str, str], ...]:
         ("Accept-Ranges", "bytes"),
         ("x-ms-server-encrypted", "true"),
     ]
-    _add_properties(result, found)
+    _add_properties(result, headers)
     if blob.metadata:
-        found.extend(blob_metadata(view))
+        headers.extend(blob_metadata(view))
     if blob.tags:
-        found.append(("x-ms-tag-count", str(len(blob.tags))))
+        headers.append(("x-ms-tag-count", str(len(blob.tags))))
     if view.past is None:
-        _add_lease(view, found)
+        _add_lease(view, headers)
     if blob.version:
-        found.append(("x-ms-version-id", iso7(blob.version)))
+        headers.append(("x-ms-version-id", iso7(blob.version)))
         if view.past is None:
-            found.append(("x-ms-is-current-version", "true"))
+            headers.append(("x-ms-is-current-version", "true"))
     if blob.page is not None:
-        _add_page(blob.page, found)
+        _add_page(blob.page, headers)
     if blob.page is None or blob.tier is not None:
-        _add_tier(view, found)
+        _add_tier(view, headers)
     if blob.kind is BlobKind.APPEND:
-        _add_append(view, found)
+        _add_append(view, headers)
     if blob.copy is not None:
-        found.extend(copy_headers(blob.copy))
+        headers.extend(copy_headers(blob.copy))
     if blob.accessed:
-        found.append(("x-ms-last-access-time", rfc1123(blob.accessed)))
+        headers.append(("x-ms-last-access-time", rfc1123(blob.accessed)))
     if blob.scope:
-        found.append((encryption_scopes.HEADER, blob.scope))
+        headers.append((encryption_scopes.HEADER, blob.scope))
     if blob.immutability is not None:
-        found.extend(protection_headers(blob.immutability))
-    return tuple(found)
+        headers.extend(protection_headers(blob.immutability))
+    return tuple(headers)
 
 
-def _add_properties(result: BlobView | Download, found: list[tuple[str, str]]) -> None:
+def _add_properties(result: BlobView | Download, headers: list[tuple[str, str]]) -> None:
     view = _view(result)
     shown = view.blob.properties
     if view.overrides is not NO_OVERRIDES:
         shown = _overridden(shown, view.overrides)
     if shown.content_type:
-        found.append(("Content-Type", shown.content_type))
+        headers.append(("Content-Type", shown.content_type))
     if shown.encoding:
-        found.append(("Content-Encoding", shown.encoding))
+        headers.append(("Content-Encoding", shown.encoding))
     if shown.language:
-        found.append(("Content-Language", shown.language))
+        headers.append(("Content-Language", shown.language))
     if shown.cache_control:
-        found.append(("Cache-Control", shown.cache_control))
+        headers.append(("Cache-Control", shown.cache_control))
     if shown.disposition:
-        found.append(("Content-Disposition", shown.disposition))
+        headers.append(("Content-Disposition", shown.disposition))
     stored = shown.content_md5
     if not isinstance(result, Download) or not result.partial:
         if stored is not None:
-            found.append(("Content-MD5", stored))
+            headers.append(("Content-MD5", stored))
         return
     if stored is not None:
-        found.append(("x-ms-blob-content-md5", stored))
+        headers.append(("x-ms-blob-content-md5", stored))
     if result.range_md5 is not None:
-        found.append(("Content-MD5", md5_text(result.range_md5)))
+        headers.append(("Content-MD5", md5_text(result.range_md5)))
     if result.range_crc64 is not None:
-        found.append(("x-ms-content-crc64", crc64_text(result.range_crc64)))
+        headers.append(("x-ms-content-crc64", crc64_text(result.range_crc64)))
     last = result.offset + result.length - 1
-    found.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
+    headers.append(("Content-Range", f"bytes {result.offset}-{last}/{result.view.blob.size_bytes}"))
 
 
 def _overridden(stored: ContentProperties, over: Overrides) -> ContentProperties:
@@ -178,51 +176,50 @@ def _overridden(stored: ContentProperties, over: Overrides) -> ContentProperties
     )
 
 
-def _add_lease(view: BlobView, found: list[tuple[str, str]]) -> None:
+def _add_lease(view: BlobView, headers: list[tuple[str, str]]) -> None:
     lease = view.blob.lease
     if lease is None:
-        found.append(("x-ms-lease-status", "unlocked"))
-        found.append(("x-ms-lease-state", "available"))
+        headers.append(("x-ms-lease-status", "unlocked"))
+        headers.append(("x-ms-lease-state", "available"))
         return
-    found.extend(lease_headers(lease, view.now))
+    headers.extend(lease_headers(lease, view.now))
 
 
 def tier_status(result: TierSet) -> int:
-    """Return 202 if the blob leaves the archive tier, as in Azure, where that takes hours; else
-    200."""
+    """202 if the blob leaves the archive tier, as in Azure, where that takes hours; else 200."""
     return 202 if result.left_archive else 200
 
 
-def _add_tier(view: BlobView, found: list[tuple[str, str]]) -> None:
+def _add_tier(view: BlobView, headers: list[tuple[str, str]]) -> None:
     blob = view.blob
-    found.append(("x-ms-access-tier", blob.tier or tiers.ACCOUNT_TIER))
+    headers.append(("x-ms-access-tier", blob.tier or tiers.ACCOUNT_TIER))
     if blob.tier is None:
-        found.append(("x-ms-access-tier-inferred", "true"))
+        headers.append(("x-ms-access-tier-inferred", "true"))
     else:
-        found.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
+        headers.append(("x-ms-access-tier-change-time", rfc1123(blob.tier_changed)))
     if blob.rehydration is not None:
-        found.append(("x-ms-archive-status", blob.rehydration.status))
-        found.append(("x-ms-rehydrate-priority", blob.rehydration.priority))
+        headers.append(("x-ms-archive-status", blob.rehydration.status))
+        headers.append(("x-ms-rehydrate-priority", blob.rehydration.priority))
 
 
-def _add_append(view: BlobView, found: list[tuple[str, str]]) -> None:
+def _add_append(view: BlobView, headers: list[tuple[str, str]]) -> None:
     count = view.blob.body.appended_count
-    found.append(("x-ms-blob-committed-block-count", str(count)))
+    headers.append(("x-ms-blob-committed-block-count", str(count)))
     if view.blob.sealed:
-        found.append(("x-ms-blob-sealed", "true"))
+        headers.append(("x-ms-blob-sealed", "true"))
 
 
-def _add_page(page: PageState, found: list[tuple[str, str]]) -> None:
-    found.append(("x-ms-blob-sequence-number", str(page.sequence_number)))
+def _add_page(page: PageState, headers: list[tuple[str, str]]) -> None:
+    headers.append(("x-ms-blob-sequence-number", str(page.sequence_number)))
     copy = page.incremental
     if copy is not None:
-        found.append(("x-ms-incremental-copy", "true"))
+        headers.append(("x-ms-incremental-copy", "true"))
         if copy.snapshot:
-            found.append(("x-ms-copy-destination-snapshot", iso7(copy.snapshot)))
+            headers.append(("x-ms-copy-destination-snapshot", iso7(copy.snapshot)))
 
 
 def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[str, str], ...]:
-    """Return the headers for a body that was a structured message, for operations with CONTENT."""
+    """The headers for a body that was a structured message, for operations with CONTENT."""
     if origin.headers.get(fields.STRUCTURED_BODY) is None:
         return ()
     return ((fields.STRUCTURED_BODY, fields.STRUCTURED),)
@@ -231,7 +228,7 @@ def upload_framing(result: Any, call: Call[Any], origin: Origin) -> tuple[tuple[
 def download_framing(
     result: Download, call: Call[Any], origin: Origin
 ) -> tuple[tuple[str, str], ...]:
-    """Return the headers of Get Blob for a body that is a structured message."""
+    """The headers of Get Blob for a body that is a structured message."""
     if not call.input.structured:
         return ()
     return (

@@ -1,8 +1,6 @@
 """The fields of the operations on tags: the query, the marker, the document of Set Blob Tags.
 
-Lives here: one named field per parameter of the reference. Must not live here: the meaning of the
-values (semantics/blob/tags.py, tag_queries.py). Source: parameters and bodies of "Find Blobs by
-Tags", "Set Blob Tags".
+Source: parameters and bodies of "Find Blobs by Tags", "Set Blob Tags".
 """
 
 from __future__ import annotations
@@ -19,8 +17,7 @@ from strongroom.wire.blob.tags import read_tags
 
 
 def tags(body: bytes) -> Metadata:
-    """Parse and check the tags in an XML document. Raises: StorageError as read_tags and
-    `check`."""
+    """Parse and check the tags in an XML document."""
     return check(read_tags(body))
 
 
