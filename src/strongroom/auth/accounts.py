@@ -140,10 +140,7 @@ def parse_account(text: str) -> Account:
 
 
 def parse_accounts(text: str) -> tuple[Account, ...]:
-    """Parse `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS.
-
-    Raises: AccountsError, for a repeated name or no account too.
-    """
+    """Parse `NAME:KEY[:KEY2];NAME:KEY...`, the form of Azurite's AZURITE_ACCOUNTS."""
     return _distinct(parse_account(entry) for entry in text.split(";") if entry.strip())
 
 

@@ -99,9 +99,7 @@ class Identities(Protocol):
         """
         ...
 
-    def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """The roles of any of the principals in an account."""
-        ...
+    def assignments(self, principals: tuple[str, ...], account: str) -> Assignments: ...
 
 
 class _Header(msgspec.Struct, frozen=True):

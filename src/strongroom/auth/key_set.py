@@ -65,11 +65,10 @@ class KeySet:
 
 
 def parse_key_set(text: bytes) -> KeySet:
-    """The signature keys of a JWK Set. Keys for encryption, of other types and for other algorithms
-    are ignored.
+    """The signature keys of a JWK Set, at least one.
 
-    Raises: KeySetError for a text that is no JWK Set, and for a set without a usable key. Also for
-        a private, secret, weak or malformed key, and for an id that occurs twice.
+    Keys for encryption, of other types and for other algorithms are ignored. A private, secret,
+    weak or malformed key is refused, and so is an id that occurs twice.
     """
     if len(text) > DOCUMENT_BYTES_MAX:
         raise KeySetError(f"the key set is longer than {DOCUMENT_BYTES_MAX} bytes")

@@ -33,12 +33,7 @@ class EffectiveRights(msgspec.Struct, frozen=True):
 
 
 def resolve(sas: Sas, policies: Sequence[AccessPolicy]) -> EffectiveRights:
-    """The permission and times of `sas`, completed by the stored policy that it names.
-
-    Raises: StorageError: 403 AuthenticationFailed if the policy does not exist, or neither token
-        nor policy has permission or expiry. 400 InvalidQueryParameterValue if both have the same
-        field.
-    """
+    """The permission and times of `sas`, completed by the stored policy that it names."""
     return _resolve(sas, _policy(sas.si, policies)) if sas.si else _resolve_alone(sas)
 
 
@@ -91,7 +86,6 @@ def _ticks(noun: str, text: str) -> int:
 
 
 def judge_times(sas: Sas, effective: EffectiveRights, now_wall_ticks: int) -> None:
-    """Refuse a token that is not valid yet or no longer valid."""
     start, expiry = effective.start, effective.expiry
     if start is not None and now_wall_ticks < start:
         raise authentication_failed(

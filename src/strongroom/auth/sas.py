@@ -176,9 +176,6 @@ def parse_sas(pairs: Iterable[tuple[str, str]], service: Service) -> Sas:
 
     Arguments:
         service: the called service; it decides which letters and resources exist.
-
-    Raises: StorageError: 400 InvalidQueryParameterValue for a parameter given twice; 403
-        AuthenticationFailed for a malformed token, with the parameter and the reason.
     """
     values: dict[str, str] = {}
     for given, value in pairs:

@@ -99,9 +99,6 @@ def string_to_sign(
         target: the resource that the request addresses.
         headers, pairs: the request's headers and decoded query parameters, of which a user
             delegation SAS may name some (`srh`, `srq`).
-
-    Raises: StorageError: 403 AuthenticationFailed if this kind did not exist in version `sv`, or if
-        a parameter that `srq` names was sent twice.
     """
     kind = kind_of(sas)
     if kind is SasKind.ACCOUNT:
@@ -196,9 +193,6 @@ def verify_signature(
         delegation_keys: the possible values of the token's user delegation key, one for each
             account key that may have made it. An empty tuple means that there is no such key.
         headers, pairs: as for string_to_sign.
-
-    Raises: StorageError: 403 AuthenticationFailed for a wrong signature, a resource outside of
-        `sr`, or a user delegation SAS without its key.
     """
     kind = kind_of(sas)
     _refuse_other_resource(sas, kind, target)

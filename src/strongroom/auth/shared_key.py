@@ -43,11 +43,8 @@ class Credential(msgspec.Struct, frozen=True):
 
 
 def parse_authorization(text: str) -> Credential:
-    """Parse `SharedKey[Lite] ACCOUNT:SIGNATURE`.
-
-    Raises: StorageError: 403 AuthenticationFailed for a bearer token, which this server cannot
-        verify; 400 InvalidAuthenticationInfo for everything else.
-    """
+    """Parse `SharedKey[Lite] ACCOUNT:SIGNATURE`. A bearer token, which this server cannot verify,
+    is refused by 403 and everything else by 400."""
     match = _AUTHORIZATION.fullmatch(text)
     word = match[1].lower() if match else ""
     if word == "bearer":
@@ -73,12 +70,7 @@ def verify(
     wall_ticks: int,
 ) -> SharedKeyClaim:
     """Verify that `account` signed these parts within 15 minutes of `wall_ticks`. Return the claim,
-    with the meaning of a `+` in the query as the client signed it.
-
-    Raises: StorageError: InvalidHeaderValue for a signed header that was sent twice.
-        AuthenticationFailed for another account or a date outside the window. The same, with the
-        string to sign, for a signature that neither key makes.
-    """
+    with the meaning of a `+` in the query as the client signed it."""
     if credential.account != account.name:
         raise authentication_failed(
             f"The Authorization header names the account '{credential.account}', but the request "
