@@ -12,7 +12,6 @@ from strongroom.values import BlobKind, Lease
 
 
 def require_same_type(source: BlobKind, destination: BlobKind) -> None:
-    """Refuse a copy over a blob of another type than its source."""
     if source is not destination:
         raise StorageError(blob_errors.INVALID_BLOB_TYPE)
 

@@ -52,8 +52,6 @@ class Immutability(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Attempt(enum.Enum):
-    """A request's attempt to change a protected state."""
-
     CHANGE = "change"
     OVERWRITE = "overwrite"
     DELETE = "delete"
@@ -76,7 +74,6 @@ def require_no_hold(protection: Immutability | None) -> None:
 
 
 def combined(one: Immutability | None, other: Immutability | None) -> Immutability | None:
-    """The protection of a state that has both."""
     if one is None or other is None:
         return one or other
     until, locked = max((one.until, one.locked), (other.until, other.locked))

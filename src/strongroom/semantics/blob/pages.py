@@ -53,8 +53,6 @@ class IncrementalCopy(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class PageState(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A page blob's state besides its pages."""
-
     sequence_number: int = 0
     incremental: IncrementalCopy | None = None
 

@@ -72,7 +72,6 @@ def check_delete_target(
 
 
 def deletion(option: DeleteSnapshots | None, has_snapshots: bool) -> DeletionScope:
-    """The scope of a delete of a base blob."""
     if option is None and has_snapshots:
         raise StorageError(blob_errors.SNAPSHOTS_PRESENT)
     return DeletionScope(

@@ -99,8 +99,6 @@ def parse_here(text: str) -> TagQuery:
 
 
 class _Reader:
-    """The state of the parser of one text: the conditions read so far."""
-
     def __init__(self, text: str) -> None:
         self.container: str | None = None
         self.ranges: dict[str, ValueRange] = {}
@@ -112,7 +110,6 @@ class _Reader:
         return invalid_query(PARAMETER, self._text, reason)
 
     def condition(self) -> None:
-        """Parse one comparison and add it to the query."""
         tokens = self.tokens
         if tokens.kind == "at":
             self._container()

@@ -63,8 +63,6 @@ class WriteRefusals(msgspec.Struct, frozen=True):
 
 
 class ContainerConditions(enum.Enum):
-    """The conditions that an operation on a container accepts."""
-
     NONE = "none"
     MODIFIED_SINCE = "If-Modified-Since"
     DATES = "If-Modified-Since and If-Unmodified-Since"
@@ -196,7 +194,6 @@ def check_read_source(
 
 
 def source_unmet(row: ErrorCode) -> StorageError:
-    """The error for an unmet condition on the source of a From URL operation."""
     return StorageError(
         row,
         headers=(

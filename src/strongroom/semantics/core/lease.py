@@ -257,8 +257,6 @@ def acquire(
         duration_s: -1 or 15 to 60 (see `require_duration`).
         proposed_id: the id that the caller wants, or None.
         fresh_id: the id to use without a proposed one; may be None otherwise.
-
-    Raises: LeaseAlreadyPresent, LeaseIsBreakingAndCannotBeAcquired.
     """
     _transition(lease, LeaseVerb.ACQUIRE, _relation(lease, proposed_id), now, kind)
     lease_id = proposed_id or fresh_id
@@ -267,10 +265,7 @@ def acquire(
 
 
 def renew(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> Lease:
-    """Restart the lease with its own duration; an expired lease becomes active again.
-
-    Raises: LeaseIdMismatchWithLeaseOperation, LeaseIsBrokenAndCannotBeRenewed.
-    """
+    """Restart the lease with its own duration; an expired lease becomes active again."""
     _transition(lease, LeaseVerb.RENEW, _relation(lease, given_id), now, kind)
     assert lease is not None
     return _running(lease.id, lease.duration_s, now)
@@ -283,11 +278,8 @@ def change(
     now: int,
     kind: LeaseKind = LeaseKind.BLOB,
 ) -> Lease:
-    """Give the lease another id; its expiry stays. A repeated request with the same ids succeeds.
-
-    Raises: LeaseNotPresentWithLeaseOperation, LeaseIdMismatchWithLeaseOperation,
-        LeaseIsBreakingAndCannotBeChanged.
-    """
+    """Give the lease another id; its expiry stays. A repeated request with the same ids
+    succeeds."""
     relation = _relation(lease, given_id)
     if relation is IdRelation.OTHER and _relation(lease, proposed_id) is IdRelation.CURRENT:
         relation = IdRelation.BACK_TO_CURRENT
@@ -297,10 +289,7 @@ def change(
 
 
 def release(lease: Lease | None, given_id: str, now: int, kind: LeaseKind = LeaseKind.BLOB) -> None:
-    """Check that the lease may be released; after that there is no lease.
-
-    Raises: LeaseIdMismatchWithLeaseOperation.
-    """
+    """Check that the lease may be released; after that there is no lease."""
     _transition(lease, LeaseVerb.RELEASE, _relation(lease, given_id), now, kind)
 
 
@@ -316,8 +305,6 @@ def break_(
     Arguments:
         period_s: how long it may still run. None means the rest of a fixed lease, 0 for an infinite
             one. It never prolongs the rest of a fixed lease or of an earlier break.
-
-    Raises: LeaseNotPresentWithLeaseOperation.
     """
     current = state(lease, now)
     breaks = now if lease is None else _breaks_at(lease, current, period_s, now)
@@ -332,10 +319,6 @@ def break_(
 
 
 def guard(lease: Lease | None, given_id: str | None, use: LeaseUse, now: int) -> None:
-    """Refuse an operation that the lease, or the id given with it, forbids.
-
-    Raises: LeaseIdMissing, LeaseIdMismatchWith..., LeaseNotPresentWith..., LeaseLost (all 412).
-    """
     if lease is None and given_id is None:
         return
     row = GUARDS[state(lease, now), use, _relation(lease, given_id)]

@@ -130,7 +130,6 @@ class PageBuilder(Generic[T]):
         self._finish_if_beyond()
 
     def cut(self) -> None:
-        """End the page at the current position."""
         if not self.done:
             self._finish(self.first)
 

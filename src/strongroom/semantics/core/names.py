@@ -35,10 +35,7 @@ def is_container_name(name: str) -> bool:
 
 def check_container(name: str) -> None:
     """A container's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`; or a
-    special container.
-
-    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
-    """
+    special container."""
     if not is_container_name(name):
         check_queue(name)
 
@@ -56,10 +53,7 @@ def _has_form(name: str) -> bool:
 
 
 def check_queue(name: str) -> None:
-    """A queue's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`.
-
-    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters.
-    """
+    """A queue's name: 3 to 63 of `[a-z0-9-]`, letter or digit at both ends, no `--`."""
     _check(name, _CONTAINER)
 
 
@@ -76,11 +70,7 @@ def _is_free_table_name(name: str) -> bool:
 
 def check_table(name: str) -> None:
     """A table's name: 3 to 63 letters and digits, a letter first; `tables` is reserved, in any
-    case.
-
-    Raises: OutOfRangeInput for the length, InvalidResourceName for the characters, InvalidInput for
-        the reserved name.
-    """
+    case."""
     _check(name, _TABLE)
     if name.lower() == RESERVED_TABLE:
         raise StorageError(errors.INVALID_INPUT, f"The table name '{name}' is reserved.")
@@ -102,10 +92,7 @@ def _wrong_length(length: int, least: int, most: int) -> StorageError:
 
 def check_blob(name: str, container: str = "") -> None:
     """A blob's name: 1 to 1,024 UTF-16 characters in at most 254 segments. Control and private
-    characters are refused, and so is a slash in the root container.
-
-    Raises: OutOfRangeInput for the length, InvalidResourceName for anything else.
-    """
+    characters are refused, and so is a slash in the root container."""
     length = _utf16_length(name)
     if not 1 <= length <= limits.BLOB_NAME_CHARS_MAX:
         raise _wrong_length(length, 1, limits.BLOB_NAME_CHARS_MAX)

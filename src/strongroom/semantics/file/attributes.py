@@ -97,8 +97,7 @@ def created(bits: int, *, is_directory: bool) -> int:
 def check_smb(bits: int, *, is_directory: bool) -> int:
     """The attributes of a CREATE or a SetInfo, without the bits that SMB ignores.
 
-    Raises: InvalidHeaderValue (INVALID_PARAMETER) for bits that are reserved, and for a temporary
-        directory.
+    Reserved bits are refused (INVALID_PARAMETER), and so is a temporary directory.
     """
     if bits & _REFUSED_BY_SMB or (is_directory and bits & Attribute.TEMPORARY):
         raise StorageError(file_errors.INVALID_FILE_ATTRIBUTES)

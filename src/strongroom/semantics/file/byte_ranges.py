@@ -67,8 +67,6 @@ NO_LOCKS: Final = LockTable()
 
 
 class LockUse(FastHashEnum):
-    """The uses that an operation makes of a range."""
-
     LOCK_SHARED = "lock it, shared"
     LOCK_EXCLUSIVE = "lock it exclusively"
     READ = "read it"
@@ -119,8 +117,6 @@ class LocksRefused(msgspec.Struct, frozen=True):
 
 
 class LockQueued(msgspec.Struct, frozen=True):
-    """The request waits in the table."""
-
     table: LockTable
 
 

@@ -55,9 +55,6 @@ def check_component(name: str) -> None:
 
     Unpaired surrogates are refused too, since XML and JSON cannot represent them. Trailing dots and
     spaces are part of the name (see `without_trailing_dots`).
-
-    Raises: InvalidResourceName (SMB: OBJECT_NAME_INVALID; of dot names OBJECT_PATH_SYNTAX_BAD),
-        InvalidFileOrDirectoryPathName for the length.
     """
     if name in _DOTS:
         raise StorageError(file_errors.DOT_NAME)

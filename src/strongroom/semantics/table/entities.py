@@ -38,8 +38,6 @@ a decision that is made again must see the same."""
 
 
 class EntityChange(enum.Enum):
-    """The kind of a write, and its requirement on the entity."""
-
     INSERT = "insert"
     """There must be none."""
     UPDATE = "update"
@@ -73,10 +71,7 @@ class EntityWrite(msgspec.Struct, frozen=True):
 
 def check_key(name: str, key: str) -> None:
     r"""Check a PartitionKey or RowKey: up to 512 UTF-16 characters, none of `/ \ # ?`, no control
-    characters; it may be empty.
-
-    Raises: StorageError PropertyValueTooLarge, OutOfRangeInput, InvalidInput.
-    """
+    characters; it may be empty."""
     if not key.isascii() and _SURROGATE.search(key):
         raise invalid(f"The {name} is not well-formed text.")
     # A character counts two at most, so only texts near the limit are measured.
@@ -94,7 +89,6 @@ def require_keys(partition_key: str | None, row_key: str | None) -> tuple[str, s
 
 
 def check_names(names: Collection[str]) -> None:
-    """Check the names and the number of one request's properties."""
     if len(names) > PROPERTIES_MAX:
         raise StorageError(table_errors.TOO_MANY_PROPERTIES)
     if property_names.are_surely_valid(names):
@@ -130,11 +124,7 @@ def out_of_range(name: str, value: str) -> StorageError:
 def decide(
     stored: StoredEntity | None, wanted: EntityWrite, partition_key: str, row_key: str
 ) -> bytes | None:
-    """The fragment that the entity has after a write; None = the entity is deleted.
-
-    Raises: StorageError EntityAlreadyExists, ResourceNotFound, UpdateConditionNotSatisfied,
-        EntityTooLarge, TooManyProperties.
-    """
+    """The fragment that the entity has after a write; None = the entity is deleted."""
     change = wanted.change
     if change is EntityChange.INSERT:
         if stored is not None:

@@ -83,7 +83,6 @@ class Candidates:
         return cls(partition_keys, row_keys, timestamps, fragments)
 
     def parts(self, count: int) -> list[Candidates]:
-        """Split the candidates into groups of at most `count`."""
         if 0 < len(self.fragments) <= count:
             return [self]
         return [self._part(slice(at, at + count)) for at in range(0, len(self.fragments), count)]
@@ -126,8 +125,6 @@ class _Column:
 
 
 class _Page(NamedTuple):
-    """Entities, with the properties that the filter names."""
-
     candidates: Candidates
     columns: Sequence[_Column]
 
