@@ -120,13 +120,8 @@ class Decoder:
         self._is_whole = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Yield the content in `data`.
-
-        A segment's content is yielded before its checksum is verified: do not use it before
-        `finish`.
-
-        Raises: StorageError InvalidInput for a malformed message, Crc64Mismatch.
-        """
+        """A segment's content is yielded before its checksum is verified: do not use it before
+        `finish`."""
         self._received += len(data)
         view = memoryview(data)
         offset = 0
@@ -148,11 +143,7 @@ class Decoder:
                 self._read(whole)
 
     def finish(self) -> None:
-        """Check that the message is complete.
-
-        Raises: StorageError InvalidInput when it is incomplete, or contains less content than
-            announced.
-        """
+        """Check that the message is complete."""
         if not self._is_whole:
             raise _malformed("it ends early")
         if self._message_bytes is not None and self._received != self._message_bytes:

@@ -76,8 +76,6 @@ def parse(content_type: str, body: bytes, requests_max: int) -> Steps[Batch]:
     Arguments:
         content_type: the request's, with its boundary.
         requests_max: parsing stops one request after this number, so one more may be returned.
-
-    Raises: StorageError InvalidInput for a malformed batch, or more than one changeset.
     """
     parts = list(_limited(_parts(body, _boundary(content_type)), 2))
     if not parts:

@@ -111,7 +111,6 @@ def _account_of_host(host: str, suffixes: tuple[str, ...]) -> str | None:
 
 
 def decode(text: str) -> str:
-    """Percent-decode one part of a path. Raises: InvalidUri."""
     if "%" not in text and text.isascii():
         return text
     if _BAD_ESCAPE.search(text):

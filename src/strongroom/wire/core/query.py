@@ -69,7 +69,6 @@ class Query:
         return values[0]
 
     def require(self, name: str) -> str:
-        """Return what `get` returns. Raises: MissingRequiredQueryParameter when it was not sent."""
         value = self.get(name)
         if value is None:
             raise StorageError(
@@ -78,10 +77,7 @@ class Query:
         return value
 
     def integer(self, name: str, minimum: int, maximum: int) -> int | None:
-        """A whole number within [minimum, maximum], None when it was not sent or is empty.
-
-        Raises: InvalidQueryParameterValue, OutOfRangeQueryParameterValue.
-        """
+        """None when the parameter was not sent or is empty."""
         text = self.get(name)
         if not text:
             return None
@@ -169,7 +165,6 @@ _cached_pair: Final = lru_cache(_CACHED_PAIRS)(_pair)
 
 
 def decode(text: str) -> str:
-    """Percent-decode one part of a query. Raises: InvalidUri."""
     if "%" not in text and text.isascii():
         return text
     try:

@@ -38,10 +38,7 @@ def read_file_properties(body: bytes) -> ServiceProperties:
 
 
 def read_service_properties(body: bytes) -> ServiceProperties:
-    """The sections in a body; the others are None.
-
-    Raises: InvalidXmlDocument, InvalidXmlNodeValue, MissingRequiredXmlNode, UnsupportedXmlNode.
-    """
+    """The sections in a body; the others are None."""
     return _read(body, (*_SHARED, *_BLOB))
 
 

@@ -22,12 +22,7 @@ _QUEUE_LETTERS: Final = frozenset("raup")
 
 
 def read_signed_identifiers(body: bytes) -> tuple[AccessPolicy, ...]:
-    """The policies of a body; none for an empty body. Times remain as sent.
-
-    Raises: InvalidXmlDocument for bad XML, a repeated id or more than five policies.
-        InvalidXmlNodeValue for an id that is empty or longer than 64 characters, a malformed time,
-        or unknown permission letters.
-    """
+    """The policies of a body; none for an empty body. Times remain as sent."""
     if not body:
         return ()
     root = xml.read(body, "SignedIdentifiers")

@@ -59,7 +59,6 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def child(self, name: str) -> Element | None:
-        """The first child with this name."""
         return next((child for child in self.children if child.name == name), None)
 
     def require(self, name: str) -> Element:
@@ -107,10 +106,7 @@ def missing_node(name: str) -> StorageError:
 
 
 def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> Element:
-    """The tree of a small document whose outermost element is `root`.
-
-    Raises: InvalidXmlDocument, RequestBodyTooLarge.
-    """
+    """The tree of a small document whose outermost element is `root`."""
     top = Element("")
     open_elements = [top]
 
@@ -134,8 +130,6 @@ def read(body: bytes, root: str, max_bytes: int = limits.XML_BODY_BYTES_MAX) -> 
 
 
 class Handlers(NamedTuple):
-    """The callbacks for each start and end of an element, and for text."""
-
     start: Callable[[str, dict[str, str]], None]
     end: Callable[[str], None]
     text: Callable[[str], None]
@@ -145,8 +139,6 @@ def parse(body: bytes, max_bytes: int, handlers: Handlers) -> None:
     """Drive the handlers over a document: UTF-8, or UTF-16 with a byte order mark.
 
     The encoding in the XML declaration is ignored.
-
-    Raises: InvalidXmlDocument, RequestBodyTooLarge, and what else the handlers raise.
     """
     run_to_completion(_parse_steps(body, max_bytes, handlers, len(body)))
 
@@ -221,7 +213,7 @@ def element(name: str, text: str | None) -> str:
 
 
 def optional_element(name: str, text: str | None) -> str:
-    """ "" for None."""
+    """Empty for None."""
     return "" if text is None else element(name, text)
 
 

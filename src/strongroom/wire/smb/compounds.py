@@ -25,11 +25,8 @@ class CompoundElement(msgspec.Struct, frozen=True):
 
 
 def split(frame: memoryview) -> tuple[CompoundElement, ...]:
-    """The messages of a frame, in order.
-
-    Raises: MalformedMessage when a header is truncated, or when there are too many messages. Also
-        when NextCommand is not an aligned offset after the header and within the frame.
-    """
+    """The messages of a frame, in order. NextCommand must be an aligned offset after the header and
+    within the frame."""
     elements: list[CompoundElement] = []
     at = 0
     while True:

@@ -56,10 +56,7 @@ class FrameAssembler:
         return memoryview(self._inbox)[self._partial_bytes :]
 
     def received(self, count: int) -> Iterator[memoryview]:
-        """The frames that are complete after `count` more bytes are in the buffer.
-
-        Raises: MalformedMessage for a frame that is empty, too long, or of another transport.
-        """
+        """The frames that are complete after `count` more bytes are in the buffer."""
         if self._frame is not None:
             self._filled += count
             if self._filled == len(self._frame):

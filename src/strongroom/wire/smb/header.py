@@ -82,10 +82,7 @@ _LAYOUT: Final = Layout(Header, "HIHHIIQIIQ16s")
 
 
 def read_header(data: bytes | memoryview, at: int = 0) -> Header:
-    """Parse the header that begins at `at`. Its command may be an undefined number.
-
-    Raises: MalformedMessage when it is truncated, or has another protocol id or another size.
-    """
+    """The command may be an undefined number."""
     if len(data) - at < HEADER_BYTES or bytes(data[at : at + 6]) != _START:
         raise MalformedMessage("no header of SMB 2")
     return _LAYOUT.read(data, at + len(_START))

@@ -51,8 +51,6 @@ def variable_part(data: memoryview, offset: int, length: int, *, after: int) -> 
         data: the message, from the first byte that offsets count from.
         after: where the fixed part ends; an offset before it is refused. The offset is ignored when
             the length is 0.
-
-    Raises: MalformedMessage when it is not within the message.
     """
     if not length:
         return data[:0]

@@ -31,10 +31,7 @@ _LAYOUT: Final = Layout(TransformHeader, "16s16sI2xHQ")
 
 
 def read_transform(frame: memoryview) -> TransformHeader:
-    """Parse the header of an encrypted frame.
-
-    Raises: MalformedMessage when no data follows it, or when its size is not that of the data.
-    """
+    """Some data must follow the header, as much as it says."""
     header = _LAYOUT.read(frame, len(TRANSFORM_PROTOCOL_ID))
     if header.flags != _IS_ENCRYPTED or len(frame) <= TRANSFORM_BYTES:
         raise MalformedMessage("the frame is not encrypted")

@@ -40,7 +40,6 @@ class Metadata(enum.Enum):
 
     @property
     def content_type(self) -> str:
-        """The Content-Type of an answer."""
         return f"{_JSON};odata={self.value};streaming=true;charset=utf-8"
 
 
@@ -104,7 +103,6 @@ def _level(media_range: str) -> Metadata:
 
 
 def check_content_type(content_type: str | None) -> None:
-    """Check that a request's document is JSON."""
     if content_type is not None and content_type.strip():
         _level(content_type)
 

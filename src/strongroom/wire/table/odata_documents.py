@@ -43,7 +43,6 @@ class TableAddress(msgspec.Struct, frozen=True):
 
 
 def entity(item: Entity, level: Metadata, place: TableAddress, select: Names = None) -> bytes:
-    """The JSON document of one entity."""
     context = _context(level, f"{place.endpoint}$metadata#{place.name}/@Element")
     return b"{" + _joined(context, _members(item, level, place, select)) + b"}"
 
@@ -70,7 +69,6 @@ def _page(context: bytes, groups: Iterable[list[bytes]]) -> Iterator[bytes]:
 
 
 def table(name: str, level: Metadata, place: TableAddress) -> bytes:
-    """The JSON document of one table."""
     context = _context(level, f"{place.endpoint}$metadata#Tables/@Element")
     return b"{" + _joined(context, _table(name, level, place)) + b"}"
 

@@ -69,8 +69,6 @@ def entity_steps(body: bytes) -> Steps[SentEntity]:
 
     OData's own members are left out. So are Timestamp, which only the service sets, and type
     annotations without a property.
-
-    Raises: StorageError InvalidInput, DuplicatePropertiesSpecified, TooManyProperties.
     """
     plain = _plain_values(body)
     if plain is not None:
@@ -138,7 +136,6 @@ def _values_and_types(members: _Object) -> tuple[dict[str, Any], dict[str, str]]
 
 
 def read_table_name(body: bytes) -> str:
-    """The name of the table to create."""
     members = run_to_completion(_members(body))
     values = [value for name, value in members if name == "TableName"]
     if len(values) > 1:

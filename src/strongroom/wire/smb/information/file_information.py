@@ -256,13 +256,7 @@ _REFUSED_QUERIES: Final[Mapping[int, int]] = {
 
 
 def check_query(information_class: int, *, has_normalized_names: bool) -> None:
-    """Check that queries of a class are served.
-
-    Arguments:
-        has_normalized_names: whether the dialect is 3.1.1, the only one with class 48.
-
-    Raises: SmbRefusal NO_EAS_ON_FILE, OBJECT_NAME_NOT_FOUND, NOT_SUPPORTED, INVALID_INFO_CLASS.
-    """
+    """Class 48 exists in dialect 3.1.1 only (`has_normalized_names`)."""
     refused = _REFUSED_QUERIES.get(information_class)
     if refused is not None:
         raise SmbRefusal(refused)
@@ -359,12 +353,7 @@ _REFUSED_CHANGES: Final[Mapping[int, int]] = {
 
 
 def read_change(information_class: int, data: memoryview) -> FileChange:
-    """Parse the change in a SET_INFO.
-
-    Raises: SmbRefusal for a class that cannot be set. INFO_LENGTH_MISMATCH for data shorter than
-        the class. INVALID_PARAMETER for a name that is empty, truncated or relative to a handle,
-        and for negative sizes.
-    """
+    """Parse the change in a SET_INFO, whose data may be longer than the class."""
     status = _REFUSED_CHANGES.get(information_class)
     if status is not None:
         raise SmbRefusal(status)

@@ -98,11 +98,6 @@ _ACE: Final = Layout(_AceHead, "BBHI")
 
 
 def read_descriptor(data: memoryview) -> SecurityDescriptor:
-    """Parse a self-relative descriptor.
-
-    Raises: MalformedMessage for another revision, parts outside of the data, and entries of types
-        without SDDL here.
-    """
     head = _HEAD.read(data)
     if head.revision != 1 or not head.control & _SELF_RELATIVE:
         raise MalformedMessage("no self-relative security descriptor")

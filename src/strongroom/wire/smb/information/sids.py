@@ -68,10 +68,6 @@ _NAMES: Final = {sid: name for name, sid in NAMED.items()}
 
 
 def read_sid(data: memoryview) -> Sid:
-    """Parse the SID at the start of the data.
-
-    Raises: MalformedMessage for another revision, more than 15 sub-authorities, and truncated data.
-    """
     if len(data) < _HEAD_BYTES:
         raise MalformedMessage("a SID has 8 bytes at least")
     revision, count = data[0], data[1]

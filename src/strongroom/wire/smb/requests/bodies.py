@@ -47,10 +47,7 @@ class MessageBody(Generic[S]):
         return HEADER_BYTES + self.size
 
     def read(self, message: memoryview) -> S:
-        """Parse the fixed part of a message that begins with its header.
-
-        Raises: MalformedMessage when it is truncated, or has another StructureSize.
-        """
+        """Parse the fixed part of a message that begins with its header."""
         if len(message) < self.end:
             raise MalformedMessage(f"{self._name} needs {self.size} bytes")
         (size,) = _SIZE.unpack_from(message, HEADER_BYTES)
@@ -64,10 +61,7 @@ class MessageBody(Generic[S]):
 
 
 def utf16(data: bytes | memoryview) -> str:
-    """Decode a text in UTF-16. Unpaired surrogates are kept: the rules of names refuse them.
-
-    Raises: MalformedMessage for an odd number of bytes.
-    """
+    """Unpaired surrogates are kept: the rules of names refuse them."""
     if len(data) % 2:
         raise MalformedMessage(f"a text of {len(data)} bytes is no UTF-16")
     return bytes(data).decode("utf-16-le", "surrogatepass")

@@ -20,8 +20,6 @@ WATCH_TREE: Final = 0x1
 
 
 class NotifyAction(enum.IntEnum):
-    """How a name changed."""
-
     ADDED = 1
     REMOVED = 2
     MODIFIED = 3

@@ -78,11 +78,7 @@ _ANSWER_END: Final = HEADER_BYTES + _ANSWER_HEAD.size + NETWORK_OPEN.size + _ANS
 
 
 def read_create(message: memoryview) -> CreateRequest:
-    """Parse a CREATE request, given from its header on.
-
-    Raises: MalformedMessage for parts outside of the message, contexts at an offset that is not a
-        multiple of 8, and half a UTF-16 unit.
-    """
+    """`message` begins with its header."""
     fixed = _REQUEST.read(message)
     name = variable_part(message, fixed.name_offset, fixed.name_length, after=_REQUEST.end)
     contexts = variable_part(

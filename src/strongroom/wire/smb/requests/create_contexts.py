@@ -209,12 +209,7 @@ _EXCLUDE: Final = (
 
 
 def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
-    """Parse a chain of contexts. Return their names and data in order.
-
-    Raises: MalformedMessage when an entry, its name or its data lies outside of the chain. Also for
-        an entry at an offset that is not a multiple of 8, a name of less than 4 bytes, and too many
-        contexts.
-    """
+    """The names and data of a chain of contexts, in order."""
     contexts: list[tuple[bytes, memoryview]] = []
     while data:
         entry = _ENTRY.read(data)
@@ -237,11 +232,6 @@ def chain(data: memoryview) -> list[tuple[bytes, memoryview]]:
 
 
 def read_contexts(data: memoryview) -> CreateContexts:
-    """Parse the contexts of a request.
-
-    Raises: MalformedMessage, as `chain`; for context data of a wrong size; for two contexts that
-        exclude each other.
-    """
     data_of: dict[bytes, memoryview] = {}
     for name, value in chain(data):
         data_of.setdefault(name, value)

@@ -88,11 +88,7 @@ _IS_FSCTL: Final = 1
 
 
 def read_ioctl(message: memoryview, size_max: int) -> IoctlRequest:
-    """`size_max` is MaxTransactSize.
-
-    Raises: MalformedMessage, also for sizes beyond the limit and for an input at an offset that is
-        not a multiple of 8. SmbRefusal NOT_SUPPORTED for a request that is not an FSCTL.
-    """
+    """`size_max` is MaxTransactSize. Only an FSCTL is served."""
     fixed = _REQUEST.read(message)
     if fixed.flags != _IS_FSCTL:
         raise SmbRefusal(statuses.STATUS_NOT_SUPPORTED)
@@ -181,8 +177,6 @@ def write_object_id(volume_id: int, file_id: int) -> bytes:
 
 
 class CopyChunk(msgspec.Struct, frozen=True):
-    """One range of a server-side copy."""
-
     source_offset: int
     target_offset: int
     length: int
@@ -219,10 +213,7 @@ COPY_LIMITS: Final = struct.pack("<III", CHUNKS_MAX, CHUNK_BYTES_MAX, COPY_BYTES
 
 
 def read_copy_chunks(data: memoryview) -> CopyChunks | None:
-    """Parse the input of SRV_COPYCHUNK; None when it exceeds the limits, which are then returned.
-
-    Raises: MalformedMessage when chunks are not in the input, or end beyond the largest file.
-    """
+    """None for a copy beyond the limits, which are then returned."""
     fixed = _CHUNKS.read(data)
     if fixed.count > CHUNKS_MAX:
         return None
@@ -268,10 +259,7 @@ def read_allocated_ranges(data: memoryview) -> FileSpan:
 
 
 def write_allocated_ranges(ranges: Iterable[tuple[int, int]], room: int) -> tuple[int, bytes]:
-    """The status and the output: offsets and lengths, as many as fit.
-
-    Raises: SmbRefusal BUFFER_TOO_SMALL when not even one fits.
-    """
+    """The status and the output: offsets and lengths, as many as fit."""
     written = b"".join(_SPAN.write(FileSpan(offset, length)) for offset, length in ranges)
     if len(written) <= room:
         return statuses.STATUS_SUCCESS, written

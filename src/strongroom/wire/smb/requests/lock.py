@@ -83,11 +83,6 @@ _BODY: Final = MessageBody(_Whole, "HIQQQQI4x", 48)
 
 
 def read_lock(message: memoryview) -> LockRequest:
-    """Parse a LOCK request.
-
-    Raises: MalformedMessage for no element, more than ELEMENTS_MAX or more than the message
-        contains. Also for a lock with invalid flags, and for several locks that may wait.
-    """
     fixed = _BODY.read(message)
     if not 1 <= fixed.count <= ELEMENTS_MAX:
         raise MalformedMessage(f"LOCK of {fixed.count} ranges")

@@ -35,7 +35,6 @@ class QueryDirectoryRequest(msgspec.Struct, frozen=True):
 
     @property
     def is_single(self) -> bool:
-        """Whether the client wants a single entry."""
         return bool(self.flags & SINGLE)
 
 
@@ -50,8 +49,6 @@ class _Fixed(msgspec.Struct, frozen=True):
 
 
 class Buffer(msgspec.Struct, frozen=True):
-    """The offset and length of a response's data."""
-
     offset: int
     length: int
 

@@ -77,11 +77,7 @@ SET_INFO_ANSWER: Final = struct.pack("<H", 2)
 
 
 def read_query_info(message: memoryview, room_max: int) -> QueryInfoRequest:
-    """`room_max` is MaxTransactSize.
-
-    Raises: MalformedMessage, also for an OutputBufferLength or an input beyond `room_max`, and for
-        an undefined InfoType.
-    """
+    """`room_max` is MaxTransactSize."""
     fixed = _QUERY.read(message)
     if fixed.output_bytes_max > room_max or fixed.input_length > room_max:
         raise MalformedMessage(f"an answer of {fixed.output_bytes_max} bytes is too large")
@@ -103,10 +99,7 @@ def _check_type(info_type: int) -> None:
 
 
 def read_set_info(message: memoryview, length_max: int) -> SetInfoRequest:
-    """`length_max` is MaxTransactSize.
-
-    Raises: MalformedMessage, also for empty data, data beyond the limit, and an undefined InfoType.
-    """
+    """`length_max` is MaxTransactSize."""
     fixed = _SET.read(message)
     if not 0 < fixed.length <= length_max:
         raise MalformedMessage(f"SET_INFO of {fixed.length} bytes")

@@ -121,11 +121,7 @@ def read_flush(message: memoryview) -> FileId:
 
 
 def read_read(message: memoryview, length_max: int) -> ReadRequest:
-    """`length_max` is MaxReadSize.
-
-    Raises: MalformedMessage, also for a length beyond the limit, an end beyond OFFSET_MAX, and a
-        channel other than the connection itself.
-    """
+    """`length_max` is MaxReadSize. The only channel is the connection itself."""
     fixed = _READ.read(message)
     if fixed.length > length_max or fixed.offset + fixed.length > OFFSET_MAX or fixed.channel:
         raise MalformedMessage(f"READ of {fixed.length} bytes at {fixed.offset} is not served")
@@ -147,11 +143,7 @@ def write_read_answer(length: int) -> bytes:
 
 
 def read_write(message: memoryview, length_max: int) -> WriteRequest:
-    """`length_max` is MaxWriteSize.
-
-    Raises: MalformedMessage, also for data outside of the message or beyond offset 0x100, a length
-        beyond the limit, an end beyond OFFSET_MAX, and a channel.
-    """
+    """`length_max` is MaxWriteSize. The only channel is the connection itself."""
     fixed = _WRITE.read(message)
     end = fixed.offset + fixed.length
     too_far = fixed.length > 0 and fixed.data_offset > _DATA_OFFSET_MAX

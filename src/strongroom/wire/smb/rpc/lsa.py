@@ -58,7 +58,6 @@ def open_policy(stub: NdrReader, inventory: Inventory) -> NdrWriter:
 
 
 def close(stub: NdrReader, inventory: Inventory) -> NdrWriter:
-    """Answer LsarClose."""
     _check_handle(stub)
     return _handle_answer(bytes(len(_HANDLE)))
 

@@ -83,7 +83,6 @@ class NdrWriter:
 
     @property
     def data(self) -> bytes:
-        """The stub so far."""
         return bytes(self._data)
 
     def number(self, value: int) -> None:
@@ -96,7 +95,6 @@ class NdrWriter:
         self._referent += 4
 
     def null(self) -> None:
-        """Write a null pointer."""
         self.number(0)
 
     def text(self, value: str) -> None:

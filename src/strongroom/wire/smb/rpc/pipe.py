@@ -105,17 +105,11 @@ class RpcPipe:
 
     @property
     def unread_bytes(self) -> int:
-        """How many bytes of the next result are unread."""
         return len(self._results[0]) if self._results else 0
 
     def write(self, data: bytes | bytearray | memoryview, inventory: Inventory) -> None:
-        """Receive bytes, and execute each call that they complete.
-
-        Arguments:
-            inventory: the server's data for the results.
-
-        Raises: MalformedMessage for a malformed PDU, and for a call of more than CALL_BYTES_MAX.
-        """
+        """Receive bytes, and execute each call that they complete. `inventory` is the server's data
+        for the results."""
         self._incoming += data
         while len(self._incoming) >= _HEAD.size:
             head = _HEAD.read(bytes(self._incoming[: _HEAD.size]))

@@ -36,10 +36,6 @@ class DerValue(msgspec.Struct, frozen=True):
 
 
 def read_values(data: bytes) -> list[DerValue]:
-    """The DER values that fill `data`, one after the other.
-
-    Raises: MalformedMessage for a truncated value, and for lengths that DER does not allow.
-    """
     values: list[DerValue] = []
     at = 0
     while at < len(data):

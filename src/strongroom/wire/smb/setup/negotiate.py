@@ -94,10 +94,7 @@ _RESPONSE_BYTES: Final = 64
 
 
 def read_negotiate(message: memoryview) -> NegotiateRequest:
-    """Parse a request, given from its header on.
-
-    Raises: MalformedMessage when dialects or contexts are missing or not within the message.
-    """
+    """`message` begins with its header."""
     fixed = _REQUEST.read(message, HEADER_BYTES)
     at = HEADER_BYTES + _REQUEST.size
     if not fixed.dialect_count or len(message) - at < 2 * fixed.dialect_count:

@@ -51,8 +51,6 @@ def read_contexts(
 
     Arguments:
         after: where the fixed part and the dialects end.
-
-    Raises: MalformedMessage when one is not within the message, or there are too many.
     """
     if count > CONTEXTS_MAX:
         raise MalformedMessage(f"{count} contexts; {CONTEXTS_MAX} are allowed")

@@ -136,7 +136,6 @@ def write_challenge(flags: int, challenge: bytes, name: str, time: int) -> bytes
 
 
 def read_authenticate(token: bytes) -> Authenticate:
-    """Parse an AUTHENTICATE_MESSAGE."""
     if len(token) < 64:
         raise MalformedMessage("the message of NTLM is cut off")
     fields = [_FIELD.read(token, at) for at in range(12, 60, 8)]

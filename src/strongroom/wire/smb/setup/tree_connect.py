@@ -59,11 +59,7 @@ _RESPONSE_SIZE: Final = 16
 
 
 def read_tree_connect(message: memoryview) -> SharePath:
-    """Parse the path of a request, given from its header on.
-
-    Raises: MalformedMessage when the path is not within the message, is not UTF-16, or does not
-        name one share of one server.
-    """
+    """`message` begins with its header. Its path must name one share of one server."""
     fixed = _REQUEST.read(message, HEADER_BYTES)
     after = HEADER_BYTES + _REQUEST.size
     raw = variable_part(message, fixed.path_offset, fixed.path_length, after=after)
