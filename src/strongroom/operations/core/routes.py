@@ -72,12 +72,8 @@ class Routes:
                     allowed.append(method)
 
     def match(self, method: str, resource: Resource, query: Query, headers: Headers) -> Operation:
-        """The requested operation.
-
-        Raises: StorageError InvalidHttpVerb, UnsupportedHttpVerb (or `verb_refused`) with Allow,
-            InvalidQueryParameterValue (comp or restype), MissingRequiredHeader or
-            InvalidHeaderValue for the header that distinguishes the operations.
-        """
+        """An error names what is wrong with the request: the verb with Allow, comp or restype, or
+        the header that distinguishes the operations."""
         if method == "OPTIONS":
             place = _ANYWHERE
         else:

@@ -95,10 +95,7 @@ def _require_no_body(request: Request) -> None:
 
 
 def _source_digests(request: Request, md5_headers: tuple[str, ...]) -> Digests:
-    """The digests that the source's bytes must have.
-
-    Raises: InvalidMd5; BothCrc64AndMd5HeaderPresent; InvalidHeaderValue for two that differ.
-    """
+    """The digests that the source's bytes must have. Two that differ are refused."""
     said: bytes | None = None
     for name in md5_headers:
         value = filled(request, name)
