@@ -1,7 +1,6 @@
 """The function that opens a copy source, for each service: blobs copied to files, files to blobs.
 
-Lives here: the table. Must not live here: the opening (the wings' copies/reading.py), who may read
-a source. Source: "Copy Blob" and "Copy File", header x-ms-copy-source.
+Source: "Copy Blob" and "Copy File", header x-ms-copy-source.
 """
 
 from __future__ import annotations

@@ -113,7 +113,6 @@ async def reset(services: Services, scope: ResetScope) -> dict[str, int]:
 
 
 async def _refuse_protected(services: Services, accounts: Iterable[str]) -> None:
-    """Check that nothing in the store is protected. Raises: ResetRefused."""
     now = await services.store.now()
     for account in accounts:
         switches = services.switches(account)
@@ -166,7 +165,7 @@ class _AccountReset:
         return removal is not None and removal.generation <= self.began
 
     async def _remove(self, place: FoundPlace) -> bool:
-        """Remove one place. Returns whether it was there. Raises: ResetRefused."""
+        """Returns whether it was there."""
         ref = Ref(Partition(self.kind.keyspace(self.account), place.partition), place.key)
         reads = Reads()
         found = reads.add(ref, UNDECODED)

@@ -90,7 +90,6 @@ class Sweeper:
         self._done = 0
 
     def facts(self) -> JobFacts:
-        """Return what an operator watches."""
         return JobFacts(len(self._running), len(self._failures), self._done)
 
     async def run(self) -> None:
@@ -331,7 +330,6 @@ class _HeldServices(Services):
         self._hold = hold
 
     def commit(self, decision: Decision[T]) -> Awaitable[T]:
-        """See Services.commit. Raises: also Unavailable, when the hold is lost."""
         if self._hold.is_lost:
             raise Unavailable("another gateway may do this job now")
         return super().commit(decision)

@@ -1,8 +1,8 @@
 """The account's own operations: service properties, account information, CORS.
 
 Lives here: reading and merging the properties of a service, and the CORS headers that follow from
-them. Must not live here: XML (wire/), matching of CORS rules (semantics/core/cors.py). Source:
-"Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob Request".
+them. Source: "Get/Set Blob Service Properties", "Get Account Information", "Preflight Blob
+Request".
 """
 
 from __future__ import annotations
@@ -28,22 +28,20 @@ _CACHED_METHODS: Final = ("GET", "HEAD")
 
 
 class SetServiceProperties(msgspec.Struct, frozen=True):
-    """Input of Set Blob Service Properties; sections that are None stay as they are."""
+    """Sections that are None stay as they are."""
 
     properties: ServiceProperties
 
 
 class AccountInformation(msgspec.Struct, frozen=True):
-    """Result of Get Account Information."""
-
     sku_name: str = "Standard_LRS"
     kind: str = "StorageV2"
     hierarchical_namespace: bool = False
 
 
 class Preflight(msgspec.Struct, frozen=True):
-    """Input of a preflight request: Origin, Access-Control-Request-Method and the elements of
-    Access-Control-Request-Headers; None = not sent."""
+    """Origin, Access-Control-Request-Method and the elements of Access-Control-Request-Headers;
+    None = not sent."""
 
     origin: str | None = None
     method: str | None = None
@@ -51,22 +49,16 @@ class Preflight(msgspec.Struct, frozen=True):
 
 
 async def properties(services: Services, service: Service, account: str) -> ServiceProperties:
-    """Return the properties of one service of an account, with defaults for what was never set."""
+    """With defaults for what was never set."""
     (found,) = await services.store.read([keys.service_properties(account, service.value)])
     return records.PROPERTIES.of(found) or DEFAULTS[service.value]
 
 
 async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
-    """Get Blob (Queue, Table) Service Properties: return the properties, defaults included."""
     return await properties(services, call.target.service, call.target.account)
 
 
 async def set_properties(services: Services, call: Call[SetServiceProperties]) -> None:
-    """Set Blob (Queue, Table) Service Properties: the given sections replace the stored ones.
-
-    Raises: StorageError InvalidXmlDocument, InvalidXmlNodeValue; NotImplemented for features that
-        are not served; RequestBodyTooLarge when all sections together exceed the size of a record.
-    """
     request = call.input.properties
     _check(request)
     service = call.target.service.value
@@ -78,14 +70,11 @@ async def set_properties(services: Services, call: Call[SetServiceProperties]) -
 
 
 class _Set(Decision[None], frozen=True):
-    """Merge `given` into the properties of `service`."""
-
     before: ReadOne[ServiceProperties]
     service: str
     given: ServiceProperties
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError RequestBodyTooLarge."""
         before = found[self.before] or DEFAULTS[self.service]
         encoded = records.PROPERTIES.encode(before.updated(self.given))
         if len(encoded) > RECORD_BYTES_MAX:
@@ -108,10 +97,7 @@ def _not_implemented(section: str, name: str) -> StorageError:
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:
-    """Get Blob (Queue, Table) Service Stats: return the tick up to which the secondary is in sync.
-
-    Raises: StorageError InvalidQueryParameterValue on the primary endpoint.
-    """
+    """The tick up to which the secondary is in sync."""
     if not call.target.secondary:
         reason = "Statistics are read at the secondary endpoint: ACCOUNT-secondary."
         raise errors.invalid_query("comp", "stats", reason)
@@ -119,15 +105,11 @@ async def get_stats(services: Services, call: Call[Any]) -> int:
 
 
 async def get_information(services: Services, call: Call[Any]) -> AccountInformation:
-    """Get Account Information, at the account's, a container's or a blob's URL."""
     return AccountInformation(kind=services.switches(call.target.account).kind)
 
 
 async def preflight(services: Services, call: Call[Preflight]) -> Extras:
-    """Preflight Blob Request: return the headers that state what an origin may do.
-
-    Raises: StorageError InvalidHeaderValue for a missing header, CorsPreflightFailure.
-    """
+    """The headers that state what an origin may do."""
     given = call.input
     rules = (await properties(services, call.target.service, call.target.account)).cors or ()
     return cors.preflight(rules, given.origin, given.method, given.headers)
@@ -141,12 +123,8 @@ async def cors_headers(
     method: str,
     response_headers: Iterable[str],
 ) -> Extras:
-    """Return the headers that CORS adds to the answer of an actual request, successful or not.
-
-    Arguments:
-        origin: the Origin header, None when it was not sent.
-        response_headers: the names of the answer's headers, of which a rule exposes some.
-    """
+    """The headers that CORS adds to the answer of an actual request, successful or not.
+    `response_headers` are the names in the answer, of which a rule exposes some."""
     if origin is None and method not in _CACHED_METHODS:
         return ()
     rules = (await properties(services, service, account)).cors or ()

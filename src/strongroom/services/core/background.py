@@ -1,6 +1,6 @@
 """The removal of records and contents that are no longer needed, in commits of a bounded size.
 
-Lives here: `RemovalBatch`. Must not live here: the choice of what is removed.
+Lives here: `RemovalBatch`.
 """
 
 from __future__ import annotations
@@ -58,7 +58,6 @@ class RemovalBatch:
             self._steps.append((partition, writes, drops))
 
     async def commit(self) -> None:
-        """Remove everything that has been added so far."""
         if not self._steps:
             return
         steps = tuple(
@@ -71,10 +70,7 @@ class RemovalBatch:
 
 
 class _Remove(Decision[None], frozen=True):
-    """Remove what a `RemovalBatch` has collected, without reading anything first."""
-
     steps: tuple[Step, ...]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide."""
         return Commit(None, self.steps)

@@ -1,8 +1,7 @@
 """The argument of a service function: the target, what was authorized, and the typed input.
 
 Lives here: `Call`, the rule of an operation as the runner needs it, and `Place`. A place is the
-container, queue, table or share as it was when the request was authorized. Must not live here:
-HTTP, decisions.
+container, queue, table or share as it was when the request was authorized.
 """
 
 from __future__ import annotations
@@ -99,8 +98,7 @@ class BodySource(Protocol):
 
 
 class RequestClient(Protocol):
-    """The client of a request: its address, the host it named, its body, and whether it has
-    disconnected."""
+    """`peer` is its address, `host` the host that it named."""
 
     peer: str
     is_disconnected: bool

@@ -1,7 +1,6 @@
 """The conditional headers that a container operation accepts, for each `ConditionUse`.
 
-Lives here: one table, for the declarations and for the guard. Must not live here: the conditions
-themselves (semantics/core/conditions.py). Source: conditions.md, section 2.
+One table, for the declarations and for the guard. Source: conditions.md, section 2.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The form of a decision: which records it reads, and what it commits because of them.
 
 Lives here: `Decision`, the base class of all of them, and the named reads. `Reads` collects what is
-to be read, and `Found` has what was read. Must not live here: any one decision, the engine's loop
-that runs them (engines/). Source: rule 4 of engines/base.py.
+to be read, and `Found` has what was read. Source: rule 4 of engines/base.py.
 
 A decision is a frozen value. Its fields hold everything that it depends on: the request, wall time,
 account settings, fresh ids. So it can run again with the same outcome. It returns its results in
@@ -82,14 +81,13 @@ class Reads:
         self.refs: list[Ref] = list(refs)
 
     def add(self, ref: Ref, codec: Decodes[R]) -> ReadOne[R]:
-        """Add one record."""
         refs = self.refs
         read = ReadOne(ref, len(refs), codec)
         refs.append(ref)
         return read
 
     def add_all(self, refs: Iterable[Ref], codec: Decodes[R]) -> ReadAll[R]:
-        """Add records of one type; there may be none."""
+        """There may be none."""
         added = ReadAll(tuple(refs), len(self.refs), codec)
         self.refs.extend(added.refs)
         return added
@@ -115,8 +113,7 @@ class Found:
     def __getitem__(self, read: ReadAll[R]) -> tuple[R | None, ...]: ...
 
     def __getitem__(self, read: ReadOne[Any] | ReadAll[Any]) -> Any:
-        """Return the value of a record, None if it is absent; of several, in their order. Raises
-        DamagedRecord."""
+        """None for an absent record; several values in their order. Raises: DamagedRecord."""
         if isinstance(read, ReadOne):
             if read.index not in self._values:
                 record = self._records[read.index]
@@ -132,8 +129,6 @@ class Found:
         return self._values[key]
 
     def require(self, read: ReadOne[R], missing: ErrorCode) -> R:
-        """Return the value of a record. Raises: StorageError `missing` if it is absent;
-        DamagedRecord."""
         value = self[read]
         if value is None:
             raise StorageError(missing)
@@ -152,7 +147,6 @@ class Found:
         return dict(zip(refs, self._records, strict=True))
 
     def version(self, read: ReadOne[Any]) -> int | None:
-        """Return the version of a record, None if it is absent."""
         record = self._records[read.index]
         return None if record is None else record.version
 

@@ -1,7 +1,6 @@
 """Get User Delegation Key: a key with which a user may sign shared access signatures.
 
-Lives here: which key is issued. Must not live here: how it is derived (auth/delegation.py), the
-document (wire/). Source: "Get User Delegation Key"; reference auth.md, section 6.3.
+Lives here: which key is issued. Source: "Get User Delegation Key"; reference auth.md, section 6.3.
 """
 
 from __future__ import annotations
@@ -27,14 +26,10 @@ class DelegationAccounts(msgspec.Struct, frozen=True):
 
 
 class GetUserDelegationKey(msgspec.Struct, frozen=True):
-    """Input of Get User Delegation Key."""
-
     wanted: KeyInfo
 
 
 class IssuedKey(msgspec.Struct, frozen=True):
-    """Result of Get User Delegation Key: the fields of the key, and its value."""
-
     key: DelegationKey
     value: bytes
 
@@ -42,11 +37,7 @@ class IssuedKey(msgspec.Struct, frozen=True):
 async def get_user_delegation_key(
     services: Services, call: Call[GetUserDelegationKey]
 ) -> IssuedKey:
-    """Get User Delegation Key: derive the key and store nothing.
-
-    Raises: StorageError InvalidXmlNodeValue for times that do not make a validity of up to 7 days;
-        AuthenticationFailed when the account has been removed meanwhile.
-    """
+    """Stores nothing. AuthenticationFailed: the account has been removed meanwhile."""
     bearer = call.caller.bearer
     accounts = services.held.of(DelegationAccounts).accounts
     account = None if accounts is None else accounts.get(call.target.account)
@@ -66,11 +57,7 @@ async def get_user_delegation_key(
 
 
 def validity(wanted: KeyInfo, now_wall_ticks: int) -> tuple[int, int]:
-    """Return (start, expiry) of a key in ticks, rounded to whole seconds; start defaults to now.
-
-    Raises: StorageError InvalidXmlNodeValue when the expiry is not after the start and now, or
-        either is more than 7 days away.
-    """
+    """Return (start, expiry) of a key in ticks, rounded to whole seconds; start defaults to now."""
     start = now_wall_ticks if wanted.start is None else wanted.start
     start, expiry = start - start % TICKS_PER_S, wanted.expiry - wanted.expiry % TICKS_PER_S
     latest = now_wall_ticks + LIFETIME_TICKS_MAX

@@ -1,9 +1,7 @@
 """The five lease actions for any leased resource, and the queue of requests that wait for a lease.
 
 Lives here: the inputs and the result, how an action changes a lease, and waiting for a lease that
-is held. Must not live here: where a lease is stored (the wings), the table of states
-(semantics/core/lease.py). Source: "Lease Blob", "Lease Container", "Lease Share", "Lease File"; the
-waiting is ours.
+is held. Source: "Lease Blob", "Lease Container", "Lease Share", "Lease File"; the waiting is ours.
 """
 
 from __future__ import annotations
@@ -27,28 +25,28 @@ from strongroom.values import Etag, Lease
 
 
 class AcquireLease(msgspec.Struct, frozen=True):
-    """Input of acquire: the duration, -1 (infinite) or 15 to 60 seconds, and the proposed id."""
+    """`duration_s` is -1 (infinite) or 15 to 60 seconds."""
 
     duration_s: int
     proposed_id: str | None = None
 
 
 class RenewLease(msgspec.Struct, frozen=True):
-    """Input of renew; the lease's id is the call's `lease_id`."""
+    """The lease's id is the call's `lease_id`."""
 
 
 class ChangeLease(msgspec.Struct, frozen=True):
-    """Input of change: the new id; the lease's id is the call's `lease_id`."""
+    """The lease's id is the call's `lease_id`."""
 
     proposed_id: str
 
 
 class ReleaseLease(msgspec.Struct, frozen=True):
-    """Input of release; the lease's id is the call's `lease_id`."""
+    """The lease's id is the call's `lease_id`."""
 
 
 class BreakLease(msgspec.Struct, frozen=True):
-    """Input of break: the break period, 0 to 60 seconds; None = the rest of the lease."""
+    """`period_s`, the break period, is 0 to 60 seconds; None = the rest of the lease."""
 
     period_s: int | None = None
 
@@ -89,8 +87,6 @@ def apply_action(
     Arguments:
         given_id: x-ms-lease-id.
         fresh_id: the id of a new lease for which none was proposed, None where none is needed.
-
-    Raises: StorageError as semantics.lease does; MissingRequiredHeader without a needed id.
     """
     if isinstance(action, BreakLease):
         return leases.break_(lease, action.period_s, now, kind)
@@ -109,7 +105,6 @@ def apply_action(
 
 
 def fresh_id(services: Services, action: LeaseAction) -> str | None:
-    """Return a fresh lease id for an acquisition that proposes none; None for any other action."""
     if isinstance(action, AcquireLease) and action.proposed_id is None:
         return guid(services.clock)
     return None
@@ -118,7 +113,7 @@ def fresh_id(services: Services, action: LeaseAction) -> str | None:
 def apply_or_wait(
     call: Call[LeaseAction], lease: Lease | None, fresh_id: str | None, now: int, kind: LeaseKind
 ) -> tuple[Lease | None, int | None]:
-    """Return what `apply_action` returns. Raises: MustWait, if the call waits for a held lease."""
+    """Raises: MustWait, if the call waits for a held lease."""
     try:
         return apply_action(call.input, call.terms.lease_id, lease, fresh_id, now, kind)
     except StorageError as error:
@@ -130,13 +125,12 @@ def apply_or_wait(
 def result_of(
     action: LeaseAction, etag: Etag, modified: int, lease: Lease | None, time_s: int | None
 ) -> LeaseResult:
-    """Return the result of an action; `lease` and `time_s` are those after it."""
+    """`lease` and `time_s` are those after the action."""
     named = not isinstance(action, BreakLease | ReleaseLease) and lease is not None
     return LeaseResult(etag, modified, lease.id if named and lease is not None else None, time_s)
 
 
 def waits_for_lease(call: Call[LeaseAction]) -> bool:
-    """Return whether the request waits until it can acquire the lease."""
     return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
 
 

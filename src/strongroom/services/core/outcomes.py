@@ -1,6 +1,6 @@
 """The single translation of engine errors to the errors that a caller sees.
 
-Must not live here: rendering. Source: design of the engine contract (engines/base.py); 507 is ours.
+Source: design of the engine contract (engines/base.py); 507 is ours.
 """
 
 from __future__ import annotations
@@ -16,11 +16,10 @@ BROKEN: TypeAlias = EngineError
 
 
 def refusal_of(error: EngineError) -> StorageError:
-    """Return the refusal for an engine error.
+    """507 InsufficientStorage when the disk is full, 503 ServerBusy when a retry may succeed,
+    otherwise 500.
 
-    That is 507 InsufficientStorage when the disk is full, 503 ServerBusy when a retry may succeed,
-    otherwise 500 InternalError. After a 500 it is unknown whether the request was carried out. The
-    engine's log says why.
+    After a 500 it is unknown whether the request was carried out. The engine's log says why.
     """
     if isinstance(error, Full):
         return StorageError(errors.INSUFFICIENT_STORAGE, str(error))

@@ -1,7 +1,6 @@
 """One page of a listing, read from a keyspace with bounded work.
 
-Lives here: the loop between the engine's scan and the rules of listing. Must not live here: which
-records are visible (the listings), prefixes and markers (semantics/core/listing.py).
+Lives here: the loop between the engine's scan and the rules of listing.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ async def feed(
     rows: Sequence[tuple[bytes, bytes, T | None]],
     resume: Position | None,
 ) -> None:
-    """Add rows to a page in slices; see `PageBuilder.feed`."""
     await turns.run(_taken(page, iter(rows), len(rows)))
     page.resume_at(resume)
 

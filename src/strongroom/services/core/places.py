@@ -2,7 +2,7 @@
 
 Lives here: the key of a place's record, the facts that a request needs from it, and the error when
 there is none. Also here: the check at the serial point that the place is still the one that was
-authorized. Must not live here: the other fields of a place's record, HTTP.
+authorized.
 """
 
 from __future__ import annotations
@@ -86,16 +86,11 @@ PLACES: Final = {
 
 
 def place_ref(call: Call[Any]) -> Ref:
-    """Return the key of the record of the place that the request names."""
     return PLACES[call.target.service].ref(call.target.account, call.target.container)
 
 
 def generation_of(call: Call[Any]) -> int:
-    """Return the generation of the place that the request was authorized for.
-
-    Raises: StorageError ContainerNotFound, QueueNotFound, TableNotFound or ShareNotFound when there
-        was none.
-    """
+    """Of the place that the request was authorized for. Refused as `missing` if there was none."""
     if call.place is None:
         raise StorageError(PLACES[call.target.service].missing)
     return call.place.generation
@@ -110,9 +105,6 @@ def check_place(call: Call[Any], found: Record | None) -> Record:
     Arguments:
         call: in a decision, one that `with_pure_authorization` has returned.
         found: the place's record, as the decision sees it.
-
-    Raises: StorageError ContainerNotFound, QueueNotFound, TableNotFound or ShareNotFound (deleted,
-        or another generation); what the authorization raises.
     """
     place = call.place
     if place is None or found is None:
@@ -129,14 +121,8 @@ def check_place(call: Call[Any], found: Record | None) -> Record:
 
 
 def place_in(call: Call[Any], found: Found, place: ReadOne[R]) -> R:
-    """Return the place that the request was authorized for, from its record.
-
-    Arguments:
-        found: what a decision or a view has read.
-        place: the read of `place_ref`.
-
-    Raises: as check_place.
-    """
+    """Return the place that the request was authorized for; as check_place. `place` is the read of
+    `place_ref`."""
     record = check_place(call, found.record(place))
     authorized = call.place
     if authorized is None or authorized.record is None or authorized.version != record.version:

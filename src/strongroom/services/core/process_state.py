@@ -1,7 +1,6 @@
 """The in-memory state that a process keeps beside its store: one object of each type.
 
-Lives here: the lookup of such an object, which is made at its first use unless it was given. Must
-not live here: the objects. Each wing has its own, so the wings need not know each other.
+Each wing has its own objects, so the wings need not know each other.
 """
 
 from __future__ import annotations
@@ -23,12 +22,11 @@ class ProcessState:
         self._objects: dict[type, object] = {type(one): one for one in given}
 
     def of(self, kind: type[T]) -> T:
-        """Return the one object of this type. Its constructor needs no arguments."""
+        """It is made at its first use, so its constructor needs no arguments."""
         found = self._objects.get(kind)
         if found is None:
             found = self._objects[kind] = kind()
         return cast("T", found)
 
     def clear(self) -> None:
-        """Discard all objects."""
         self._objects.clear()

@@ -36,19 +36,13 @@ class ResetRight(msgspec.Struct, frozen=True):
     is_durable: bool
 
     def require(self) -> None:
-        """Check the mark. Raises: ResetRefused."""
         if not self.is_marked:
             raise ResetRefused("This store was not created with --allow-reset.")
 
 
 class FoundPlace(NamedTuple):
-    """The record of a container, queue, table or share, or of a soft-deleted one.
-
-    Attributes:
-        name: account/name, as jobs name it.
-        key: the record's key.
-        value: the record's bytes.
-    """
+    """The record of a container, queue, table or share, or of a soft-deleted one. `name` is
+    account/name, as jobs name it."""
 
     name: str
     key: Key
@@ -56,7 +50,6 @@ class FoundPlace(NamedTuple):
 
     @property
     def partition(self) -> bytes:
-        """The name of the partition that has the record."""
         return self.name.partition("/")[2].encode()
 
 
@@ -90,7 +83,6 @@ class RemovePlace(Decision[bool], frozen=True):
     A place of the same name that was created since has another generation, and is left alone.
 
     Attributes:
-        place: the place's record, undecoded.
         name: account/name.
         began: store time when the reset began.
         switches: the account's, which have the holds and policies of its containers.
@@ -107,7 +99,6 @@ class RemovePlace(Decision[bool], frozen=True):
     mark: int
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: ResetRefused, ProtectedMeanwhile."""
         self.right.require()
         value = found[self.place]
         if value is None:
@@ -128,7 +119,6 @@ class RemoveProperties(Decision[bool], frozen=True):
     properties: ReadOne[bytes]
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: ResetRefused."""
         self.right.require()
         if found[self.properties] is None:
             return Commit(False)

@@ -1,7 +1,6 @@
 """The shared context of all services, and the lookup of a request's place.
 
-Lives here: `Services` with the store, the clock, the waiters, and in-memory state. Must not live
-here: how blobs, queues and tables are read and changed, HTTP, SQL.
+Lives here: `Services` with the store, the clock, the waiters, and in-memory state.
 """
 
 from __future__ import annotations
@@ -61,19 +60,15 @@ class Services:
         """Let the engine run a decision and commit it durably.
 
         The engine may begin, and may raise, at the call itself: await it right there.
-
-        Returns: the result of the commit.
-        Raises: as Engine.update.
         """
         return self.store.update(decision.partition, decision.reads, decision.run, decision.purpose)
 
     async def read(self, reads: Reads) -> Found:
-        """Return the committed, durable records of `reads`. Raises: as Engine.read."""
+        """Return the committed, durable records."""
         return Found(await self.store.read(reads.refs))
 
     async def place(self, service: Service, account: str, name: str) -> Place | None:
-        """Return the container, queue, table or share as it is now. None if it is missing or its
-        name invalid."""
+        """None if it is missing or its name invalid."""
         kind = PLACES[service]
         if not kind.is_name(name):
             return None
@@ -88,8 +83,7 @@ class Services:
         wait_s: int,
         client: RequestClient | None = None,
     ) -> Place | None:
-        """Return the same as `place`, after waiting up to `wait_s` for a place that does not exist
-        yet."""
+        """As `place`, after waiting up to `wait_s` for a place that does not exist yet."""
         kind = PLACES[service]
         if not kind.is_name(name):
             return None
@@ -107,10 +101,6 @@ class Services:
             return None
 
     async def check_place(self, call: Call[Any]) -> None:
-        """Check that the request's container, queue, table or share still exists and allows the
-        request.
-
-        Operations that read more than one record call it. Raises: as check_place of places.py.
-        """
+        """Operations that read more than one record call it."""
         (found,) = await self.store.read([place_ref(call)])
         check_place(call, found)

@@ -1,8 +1,7 @@
 """Soft-deleted containers and shares: their deletion, restore, and expiry.
 
-Lives here: the part that containers and shares have in common. Must not live here: their contents,
-and how these are swept (the wings). Source: "Soft delete for containers", "Prevent accidental
-deletion of Azure file shares".
+Lives here: the part that containers and shares have in common. Source: "Soft delete for
+containers", "Prevent accidental deletion of Azure file shares".
 
 A deletion moves the record to a key beside the original, and schedules a job for the end of the
 retention. A restore makes that job void, since the deleted record is no longer there.
@@ -30,8 +29,7 @@ _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
 
 
 class SoftDeletedRecord(Protocol):
-    """The record of a soft-deleted container or share: its last state, when it was deleted, when it
-    expires."""
+    """Its last state, when it was deleted, and when it expires."""
 
     @property
     def record(self) -> Any: ...
@@ -67,8 +65,7 @@ class SoftDeleteKind(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RestorePlace(msgspec.Struct, frozen=True):
-    """Input of Restore Container and Restore Share: the name of the deleted one, and its listed
-    version."""
+    """The name of the deleted one, and its version as listings show it."""
 
     name: str
     version: str
@@ -114,12 +111,7 @@ class PlaceDeletion:
 
 
 async def restore_place(services: Services, call: Call[RestorePlace], kind: SoftDeleteKind) -> Any:
-    """Restore a soft-deleted container or share as it was, but without its lease.
-
-    Returns: its record.
-    Raises: StorageError InvalidHeaderValue (another name than that of the request); the kind's
-        `missing` (there is none, or its retention has ended) and `exists`.
-    """
+    """As it was, but without its lease. Returns its record."""
     given = call.input
     if given.name != call.target.container:
         reason = f"A {kind.noun} can be restored under its own name only."
@@ -136,14 +128,11 @@ async def restore_place(services: Services, call: Call[RestorePlace], kind: Soft
 
 
 class _Restore(Decision[Any], frozen=True):
-    """Restore Container, Restore Share."""
-
     kind: SoftDeleteKind
     place: ReadOne[bytes]
     kept: ReadOne[Any]
 
     def decide(self, found: Found, stamp: int) -> Commit[Any]:
-        """See Decision.decide. Raises: StorageError."""
         kept = found[self.kept]
         if kept is None or kept.until <= stamp:
             raise StorageError(self.kind.missing)

@@ -23,11 +23,8 @@ _WAITS: Final[ContextVar[list[ErrorCode] | None]] = ContextVar("waits", default=
 
 
 async def with_timeout(result: Awaitable[T], limit_s: float) -> T:
-    """Return the result if it arrives within the limit.
-
-    Raises: StorageError OperationTimedOut, or the error of the wait that was in progress at the
-        limit.
-    """
+    """Raises: StorageError OperationTimedOut, or the error of the wait that was in progress at the
+    limit."""
     waits: list[ErrorCode] = []
     token = _WAITS.set(waits)
     try:

@@ -2,7 +2,7 @@
 
 Lives here: the loop that decides, sleeps, and decides again. It sleeps until a durable commit, a
 given time or the limit. The queues that serve the waiters of one gateway in order of arrival live
-here too. Must not live here: what the waiters wait for.
+here too.
 """
 
 from __future__ import annotations
@@ -64,7 +64,6 @@ class QueuePlace:
             self.at_front.set_result(None)
 
     def leave(self) -> None:
-        """Leave the queue. The next waiter becomes the first."""
         was_first = self._queue[0] is self
         self._queue.remove(self)
         if not self._queue:
@@ -84,7 +83,6 @@ class Turns:
         self._queues: dict[Ref, deque[QueuePlace]] = {}
 
     def take(self, ref: Ref) -> QueuePlace:
-        """Take the last place in the queue for a record."""
         return QueuePlace(self._queues, ref)
 
 
@@ -109,7 +107,6 @@ class Waiting:
 
     @property
     def is_stopping(self) -> bool:
-        """Return whether `stop` was called, so that no waiter continues."""
         return self._stopping
 
     def stop(self) -> None:

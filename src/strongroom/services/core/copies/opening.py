@@ -1,8 +1,7 @@
 """Opening the source of a copy, on this server or another, also again after a restart.
 
-Lives here: the way from a URL, or from a stored copy order, to an open source. Must not live here:
-how blobs and files are read (the wings), who may read them (the locator that the program is
-composed with). Source: "Copy Blob", "Copy File", "Remarks".
+Lives here: the way from a URL, or from a stored copy order, to an open source. Source: "Copy Blob",
+"Copy File", "Remarks".
 """
 
 from __future__ import annotations
@@ -40,15 +39,8 @@ _SOURCE_ERRORS: Final = (
 async def open_named(
     services: Services, call: Call[Any], url: str, wanted: SourceRequest, own: Opener
 ) -> tuple[OpenSource, LocalSource | None]:
-    """Open the source that a URL names.
-
-    Arguments:
-        own: opens sources of the request's own service.
-
-    Returns: the open source, and where it is on this server; None = it is on another server.
-
-    Raises: as Locate, OpenLocal and RemoteReader.open.
-    """
+    """Return the open source, and where it is on this server; None = it is on another. `own` opens
+    sources of the request's own service."""
     sources = services.held.of(CopySources)
     local = None if sources.locate is None else await sources.locate(url, call, wanted)
     if local is None:
@@ -91,7 +83,6 @@ def copy_order(
     Arguments:
         local: where the source is on this server; None = it is on another.
         metadata: the metadata of the destination; None = the source's.
-        destination: see CopyOrder.
     """
     if local is None:
         return CopyOrder(url=url, etag=source.etag, metadata=metadata, destination=destination)
@@ -111,11 +102,7 @@ def copy_order(
 
 
 async def reopen_source(services: Services, order: CopyOrder, own: Opener) -> OpenSource:
-    """Open the source of a pending copy again.
-
-    Raises: as OpenLocal and RemoteReader.open; SourceConditionNotMet when the source has changed
-        since.
-    """
+    """Refused with SourceConditionNotMet when the source has changed since."""
     etags = None if order.etag is None else (order.etag,)
     wanted = SourceRequest(conditional.NONE if etags is None else Conditions(if_match=etags))
     sources = services.held.of(CopySources)

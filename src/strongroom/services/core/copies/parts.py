@@ -1,8 +1,8 @@
 """The range of a source on another server that a From URL operation reads.
 
 Lives here: the length that a 206 answer brings, and the cutting of a range out of a whole answer.
-Must not live here: the reading of header values (wire/), sockets (servers/). Source: "Put Block
-From URL", request header x-ms-source-range; RFC 9110, section 14.4, for Content-Range.
+Source: "Put Block From URL", request header x-ms-source-range; RFC 9110, section 14.4, for
+Content-Range.
 """
 
 from __future__ import annotations
@@ -27,15 +27,8 @@ _PARTIAL: Final = 206
 
 
 def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | None) -> int:
-    """Return how many bytes an answer with status 206 brings.
-
-    Arguments:
-        content_range: the answer's Content-Range header.
-        size_bytes: the answer's Content-Length; None when it has none.
-
-    Raises: StorageError InvalidRange when the source is shorter than the range;
-        CannotVerifyCopySource when the answer is another range than the requested one.
-    """
+    """How many bytes an answer with status 206 brings. `size_bytes` is its Content-Length; None
+    when it has none."""
     found = _CONTENT_RANGE.fullmatch(content_range)
     if found is None or int(found[1]) != wanted.first:
         raise _another_part()
@@ -54,13 +47,9 @@ def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | No
 def cut_range(
     chunks: AsyncGenerator[bytes], size_bytes: int | None, wanted: ByteRange
 ) -> tuple[int | None, AsyncGenerator[bytes]]:
-    """Cut a range out of a whole source. Return its length, None when unknown, and its bytes.
+    """Return the length of a range of a whole source, None when unknown, and its bytes.
 
-    Arguments:
-        chunks: the whole source.
-        size_bytes: the whole source's length; None when it is not known.
-
-    Raises: StorageError InvalidRange when the source is too short, here or while it is read.
+    A source that is too short is refused with InvalidRange, here or while it is read.
     """
     if size_bytes is not None:
         offset, length = require_part(wanted, size_bytes)

@@ -44,9 +44,7 @@ class PendingCopy(Protocol):
         """Copy all of a source, and commit the completed copy."""
         ...
 
-    async def fail(self, reason: str) -> None:
-        """Record that the copy has failed for this reason."""
-        ...
+    async def fail(self, reason: str) -> None: ...
 
 
 async def run_pending(
@@ -55,11 +53,8 @@ async def run_pending(
     """Run a pending copy until it succeeds, fails or is no longer pending. The job can then be
     removed.
 
-    Arguments:
-        name: the destination's name within the container or share that the order names.
-        own: opens sources of the destination's own service.
-
-    Raises: the engine's errors (the job is then tried again).
+    After an error of the engine, the job is tried again. `name` is the destination's within the
+    container or share that the order names.
     """
     order = job.order
     assert order is not None
@@ -123,12 +118,8 @@ async def _fail(job: Job, pending: PendingCopy, reason: str) -> None:
 async def is_pending(
     services: Services, ref: Ref, copy_of: Callable[[Record | None], Copy | None], copy_id: str
 ) -> bool:
-    """Return whether a copy is still pending.
-
-    Arguments:
-        ref: the record of the copy's destination.
-        copy_of: returns the copy that is stored in such a record.
-    """
+    """`ref` is the record of the copy's destination; `copy_of` returns the copy that is stored in
+    it."""
     (found,) = await services.store.read([ref])
     copy = copy_of(found)
     return copy is not None and copy.id == copy_id and copies.is_pending(copy)
@@ -147,7 +138,6 @@ async def wait_until_ended(
     meanwhile. The wait ends early when the server stops or the client disconnects.
 
     Arguments:
-        ref: the destination's record, which holds the state of the copy.
         read: returns the copy in a record, and the result for the caller.
         begun: the copy's id, and the deadline of the wait in event loop time.
     """

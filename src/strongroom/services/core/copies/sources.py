@@ -1,7 +1,6 @@
 """The sources of copies: blobs and files of this server, or other HTTP(S) servers.
 
 Lives here: open sources, the interfaces that find and open one, and the rules of a source's URL.
-Must not live here: reading of blobs and files (the wings' copies/reading.py), sockets (servers/).
 Source: "Copy Blob", "Copy Blob From URL", "Copy File", request header x-ms-copy-source.
 """
 
@@ -54,7 +53,7 @@ class LocalSource(msgspec.Struct, frozen=True):
 
     @property
     def past(self) -> Past | None:
-        """Return the snapshot or version that is named; the version may be the current one."""
+        """The version may be the current one."""
         if self.version is not None:
             return Past(self.version, True)
         return None if self.snapshot is None else Past(self.snapshot)
@@ -82,12 +81,7 @@ class SourceRequest(msgspec.Struct, frozen=True):
     by_caller: bool = False
 
     def condition_error(self, is_unmodified: bool) -> StorageError:
-        """Return the error for a condition on the source that does not hold.
-
-        Arguments:
-            is_unmodified: whether a read of the source with this condition is answered 304, not
-                412.
-        """
+        """`is_unmodified`: a read of the source with this condition is answered 304, not 412."""
         if not self.is_read:
             return StorageError(copy_errors.SOURCE_CONDITION_NOT_MET)
         if is_unmodified:
@@ -164,13 +158,9 @@ class Opener(NamedTuple):
 class CopyHold(Protocol):
     """Keeps copies pending, for tests; `destination` is `account/container/blob`."""
 
-    def is_held(self, destination: str) -> bool:
-        """Return whether a copy to this destination must stay pending."""
-        ...
+    def is_held(self, destination: str) -> bool: ...
 
-    async def wait_until_released(self, destination: str) -> None:
-        """Wait until a copy to this destination may proceed."""
-        ...
+    async def wait_until_released(self, destination: str) -> None: ...
 
 
 IsPending = Callable[[], Awaitable[bool]]
@@ -206,7 +196,7 @@ class CopySources:
         self._pending: dict[str, IsPending] = {}
 
     async def open_remote(self, url: str, wanted: SourceRequest) -> OpenSource:
-        """Open a source on another server, without its tags. Raises: as RemoteReader.open."""
+        """Without its tags."""
         if self.remote is None:
             text = "This server does not copy from other servers."
             raise cannot_read(copy_errors.COPY_SOURCE_FORBIDDEN, text)
@@ -217,13 +207,11 @@ class CopySources:
         return self.hold is not None and self.hold.is_held(f"{container}/{blob}")
 
     async def wait_until_released(self, container: str, blob: str) -> None:
-        """Wait until a copy to this blob (`account/container`, name) may proceed. Tests may delay
-        it."""
+        """Wait until a copy to this blob (`account/container`, name) may proceed."""
         if self.hold is not None:
             await self.hold.wait_until_released(f"{container}/{blob}")
 
     async def keep_open(self, copy_id: str, source: OpenSource) -> None:
-        """Keep an open source for the job of a copy, or close it when too many are kept."""
         if len(self._open) < KEPT_SOURCES_MAX:
             self._open[copy_id] = source
         else:
@@ -255,16 +243,13 @@ class CopySources:
                 await left.close()
 
     def is_open(self, copy_id: str) -> bool:
-        """Return whether an open source is kept for a copy."""
         return copy_id in self._open
 
     def take(self, copy_id: str) -> OpenSource | None:
-        """Remove and return the open source that is kept for a copy, if there is one."""
         self._pending.pop(copy_id, None)
         return self._open.pop(copy_id, None)
 
     async def close(self) -> None:
-        """Close every source that still waits for its copy."""
         self._pending.clear()
         while self._open:
             await self._open.popitem()[1].close()
@@ -298,12 +283,10 @@ def range_beyond_end() -> StorageError:
 
 
 def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
-    """Return (offset, length) of a range within a source of this size.
+    """Return (offset, length) of a range, which the source must contain wholly.
 
     A read would shorten a range that ends beyond the end. A block that is shorter than requested
     would corrupt the blob that is made of it.
-
-    Raises: StorageError InvalidRange unless the source contains all of the range.
     """
     found = wanted.within(size_bytes)
     if found is None or (wanted.last is not None and wanted.last >= size_bytes):
@@ -317,11 +300,8 @@ def source_missing(code: ErrorCode) -> StorageError:
 
 
 def check_url(text: str) -> SplitResult:
-    """Parse and check x-ms-copy-source.
-
-    Raises: StorageError InvalidHeaderValue unless it is an absolute http(s) URL of at most 2 KiB,
-        percent-encoded, without user and password.
-    """
+    """It must be an absolute http(s) URL of at most 2 KiB, percent-encoded, without user and
+    password."""
     if len(text) > limits.COPY_SOURCE_CHARS_MAX or not _is_clean(text):
         raise invalid_header(HEADER, url_without_credentials(text))
     try:

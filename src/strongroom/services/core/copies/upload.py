@@ -1,7 +1,7 @@
 """The bytes of an open source as the body of a request.
 
-Lives here: that body, and the call that contains it. Must not live here: opening sources
-(opening.py), any one operation. Source: "Put Block From URL", "Put Range from URL".
+Lives here: that body, and the call that contains it. Source: "Put Block From URL", "Put Range from
+URL".
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ class SourceUpload(Generic[S]):
     request: Call[Any]
 
     def call(self, given: T) -> Call[T]:
-        """Return the call of the same operation without a URL, with this input and the source's
-        bytes."""
+        """The call of the same operation without a URL."""
         return uploading(self.request, SourceBody(self.source), given)
 
 
@@ -42,8 +41,6 @@ def uploading(request: Call[Any], body: BodySource, given: T) -> Call[T]:
 
 
 class BytesBody:
-    """Bytes in memory as the body of a request."""
-
     is_held_back = False
 
     def __init__(self, data: bytes) -> None:
@@ -55,10 +52,7 @@ class BytesBody:
 
 
 class SourceBody:
-    """The bytes of a source as the body of a request.
-
-    Reading it raises StorageError CannotVerifyCopySource when the source fails.
-    """
+    """Reading it raises StorageError CannotVerifyCopySource when the source fails."""
 
     is_held_back = False
 
@@ -100,9 +94,7 @@ class _Uploading:
 
     @property
     def host(self) -> str:
-        """Return the host that the client named."""
         return self._client.host
 
     def on_disconnect(self, callback: Callable[[], None]) -> None:
-        """See RequestClient.on_disconnect."""
         self._client.on_disconnect(callback)
