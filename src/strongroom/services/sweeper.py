@@ -210,7 +210,7 @@ class Sweeper:
         """
         name, share = face.partition, _share_of(face)
         try:
-            if share is not None and not await self._takes_share(share):
+            if share is not None and not await self._share_holds.take(self._services, share):
                 await self._leave(face)
                 return False
             hold = await self._services.store.gateways.hold(_hold_name(face))
@@ -233,10 +233,6 @@ class Sweeper:
         self._failures.pop(name, None)
         self._done += 1
         return True
-
-    async def _takes_share(self, share: int) -> bool:
-        """Return whether this gateway serves the share of this generation."""
-        return await self._share_holds.take(self._services, share)
 
     def _schedule_retry(self, name: bytes, message: str) -> None:
         count, _ = self._failures.get(name, (0, 0.0))
@@ -267,13 +263,13 @@ class Sweeper:
         due, stamp = keys.job_times(face.partition)
         if job.kind is JobKind.SWEEP_BLOB:
             partition = keys.blob(job.generation, job.blob)
-            held = await sweep_blob(
+            waiting = await sweep_blob(
                 services, removal, partition, stamp, self._waiting_sweeps.get(face.partition)
             )
             await removal.commit()
-            if held is not None:
-                self._waiting_sweeps[face.partition] = held
-            return held is None
+            if waiting is not None:
+                self._waiting_sweeps[face.partition] = waiting
+            return waiting is None
         given = _Given(services, removal, job, due, stamp, self._pause_s)
         return await _WORK[job.kind](given) is not False
 

@@ -18,8 +18,8 @@ from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, from_url
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import Digests
-from strongroom.services.blob.from_url.block_blobs import PutBlobFromUrl, PutBlockFromUrl
 from strongroom.services.blob.from_url.source import UrlSource, uploaded_from
+from strongroom.services.blob.from_url.writes import PutBlobFromUrl, PutBlockFromUrl
 from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.sources import (
     CopySources,

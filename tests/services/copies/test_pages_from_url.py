@@ -14,8 +14,8 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import from_url
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
-from strongroom.services.blob.from_url.page_blobs import PutPageFromUrl
 from strongroom.services.blob.from_url.source import UrlSource
+from strongroom.services.blob.from_url.writes import PutPageFromUrl
 from strongroom.services.core.copies.sources import (
     CopySources,
     LocalSource,

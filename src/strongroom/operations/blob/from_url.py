@@ -21,7 +21,7 @@ from strongroom.operations.blob.fields import (
 )
 from strongroom.operations.core import fields, permissions
 from strongroom.operations.core.spec import BodyKind, Operation, Resource, When
-from strongroom.services.blob.from_url import append_blobs, block_blobs, page_blobs
+from strongroom.services.blob.from_url import writes
 
 COPIES: Final = When("x-ms-copy-source")
 SOURCE_ERRORS: Final = (
@@ -43,7 +43,7 @@ PUT_BLOB_FROM_URL: Final = Operation(
     when=(COPIES, When("x-ms-blob-type", "BlockBlob")),
     permission=permissions.CREATE,
     rule=blob.PUT_BLOB.rule,
-    input=block_blobs.PutBlobFromUrl,
+    input=writes.PutBlobFromUrl,
     accepts=(
         blob_fields.SCOPE,
         copy_fields.WHOLE_SOURCE,
@@ -59,7 +59,7 @@ PUT_BLOB_FROM_URL: Final = Operation(
     success=201,
     returns=blob.PUT_BLOB.returns,
     fails=(*blob.PUT_BLOB.fails, *SOURCE_ERRORS),
-    run=block_blobs.put_blob_from_url,
+    run=writes.put_blob_from_url,
 )
 
 PUT_BLOCK_FROM_URL: Final = Operation(
@@ -71,13 +71,13 @@ PUT_BLOCK_FROM_URL: Final = Operation(
     when=(COPIES,),
     permission=permissions.CREATE_OF_BLOCKS,
     rule=block.PUT_BLOCK.rule,
-    input=block_blobs.PutBlockFromUrl,
+    input=writes.PutBlockFromUrl,
     accepts=(blob_fields.SCOPE, block_fields.BLOCK_ID, copy_fields.SOURCE_RANGE),
     body=BodyKind(),
     success=201,
     returns=block.PUT_BLOCK.returns,
     fails=(*block.PUT_BLOCK.fails, *SOURCE_ERRORS),
-    run=block_blobs.put_block_from_url,
+    run=writes.put_block_from_url,
 )
 
 APPEND_BLOCK_FROM_URL: Final = Operation(
@@ -89,13 +89,13 @@ APPEND_BLOCK_FROM_URL: Final = Operation(
     when=(COPIES,),
     permission=permissions.APPEND,
     rule=append.APPEND_BLOCK.rule,
-    input=append_blobs.AppendBlockFromUrl,
+    input=writes.AppendBlockFromUrl,
     accepts=(blob_fields.SCOPE, copy_fields.SOURCE_RANGE, append_fields.CONDITIONS),
     body=BodyKind(),
     success=201,
     returns=append.APPEND_BLOCK.returns,
     fails=(*append.APPEND_BLOCK.fails, *SOURCE_ERRORS),
-    run=append_blobs.append_block_from_url,
+    run=writes.append_block_from_url,
 )
 
 PUT_PAGE_FROM_URL: Final = Operation(
@@ -107,7 +107,7 @@ PUT_PAGE_FROM_URL: Final = Operation(
     when=(COPIES, *page.PUT_PAGE.when),
     permission=permissions.WRITE,
     rule=page.PUT_PAGE.rule,
-    input=page_blobs.PutPageFromUrl,
+    input=writes.PutPageFromUrl,
     accepts=(
         page_fields.PAGES,
         copy_fields.SOURCE_PAGES,
@@ -118,7 +118,7 @@ PUT_PAGE_FROM_URL: Final = Operation(
     success=201,
     returns=page.PUT_PAGE.returns,
     fails=(*page.PUT_PAGE.fails, *SOURCE_ERRORS),
-    run=page_blobs.put_page_from_url,
+    run=writes.put_page_from_url,
 )
 
 OPERATIONS: Final = (

@@ -1,8 +1,8 @@
 """Last access times of blobs, for accounts that track them.
 
-Lives here: the accesses that are not written yet, and the commits that write them. Must not live
-here: when these run (services/sweeper.py), reads (blobs.py). Source: "Optimize costs by
-automatically managing the data lifecycle", last access time tracking: a time is at most a day old.
+Lives here: the accesses that are not written yet, and the commits that write them. Source:
+"Optimize costs by automatically managing the data lifecycle", last access time tracking: a time is
+at most a day old.
 
 A read never waits for such a commit. Accesses that a process has not written when it ends are lost;
 the next read notes them again.
@@ -47,9 +47,8 @@ class Accesses:
             self._noted[generation, name, past] = None
 
     def take(self) -> list[tuple[int, str, Past | None]]:
-        """Remove and return the accesses that were noted since the last call."""
-        found, self._noted = list(self._noted), {}
-        return found
+        noted, self._noted = list(self._noted), {}
+        return noted
 
 
 def is_due(blob: BlobRecord, now: int) -> bool:
@@ -58,8 +57,7 @@ def is_due(blob: BlobRecord, now: int) -> bool:
 
 
 async def write_accesses(services: Services) -> None:
-    """Write the last access times. ETag, Last-Modified and lease do not change. Raises:
-    EngineError."""
+    """ETag, Last-Modified and lease do not change."""
     for generation, name, past in services.disposable.of(Accesses).take():
         reads, read = Reads(), None
         if past is not None:

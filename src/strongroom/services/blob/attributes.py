@@ -1,7 +1,7 @@
 """Set Blob Properties and Set Blob Metadata: changes of a blob without its content.
 
-Lives here: the two decisions. Must not live here: reading them back (blobs.py), leases
-(leasing.py). Source: "Set Blob Properties", "Set Blob Metadata"; reference section 7.
+Lives here: the two decisions. Source: "Set Blob Properties", "Set Blob Metadata"; reference section
+7.
 """
 
 from __future__ import annotations
@@ -30,23 +30,19 @@ from strongroom.values import ContentProperties, Metadata
 
 
 class SetProperties(msgspec.Struct, frozen=True):
-    """Input of Set Blob Properties: all six properties, or None to leave them unchanged."""
+    """All six properties, or None to leave them unchanged."""
 
     properties: ContentProperties | None
 
 
 class SetMetadata(msgspec.Struct, frozen=True):
-    """Input of Set Blob Metadata: all pairs; an empty tuple clears the metadata."""
+    """All pairs; an empty tuple clears the metadata."""
 
     metadata: Metadata = ()
 
 
 async def set_properties(services: Services, call: Call[SetProperties]) -> BlobWritten:
-    """Set Blob Properties. It also removes the copy properties, and it makes no version.
-
-    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
-        BlobImmutableDueToLegalHold, and what guard_blob raises.
-    """
+    """It also removes the copy properties, and it makes no version."""
     given = call.input.properties
     changes: dict[str, Any] = {"copy": None}
     if given is not None:
@@ -55,11 +51,6 @@ async def set_properties(services: Services, call: Call[SetProperties]) -> BlobW
 
 
 async def set_metadata(services: Services, call: Call[SetMetadata]) -> BlobWritten:
-    """Set Blob Metadata.
-
-    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy,
-        BlobImmutableDueToLegalHold, and what guard_blob raises.
-    """
     return await _modify(services, call, {"metadata": call.input.metadata}, head_to_modify)
 
 

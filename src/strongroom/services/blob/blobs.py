@@ -1,9 +1,7 @@
 """Put Blob, Get Blob, Get Blob Properties: a block blob written and read as a whole.
 
-Lives here: the pure decision of the write, and the opening of a body for download. Must not live
-here: blocks (blocks.py), properties, metadata and leases (attributes.py), snapshots and deletion
-(snapshots.py). Source: "Put Blob", "Get Blob", "Get Blob Properties" of the REST reference;
-reference sections 2, 6.
+Lives here: the pure decision of the write, and the opening of a body for download. Source: "Put
+Blob", "Get Blob", "Get Blob Properties" of the REST reference; reference sections 2, 6.
 """
 
 from __future__ import annotations
@@ -46,10 +44,7 @@ NO_PROPERTIES: Final = ContentProperties()
 
 
 class PutBlob(msgspec.Struct, frozen=True):
-    """Input of Put Blob (block blob).
-
-    `digests` are of the body, whose computed MD5 is stored regardless of `properties`.
-    """
+    """`digests` are of the body, whose computed MD5 is stored regardless of `properties`."""
 
     properties: ContentProperties = NO_PROPERTIES
     metadata: Metadata = ()
@@ -60,7 +55,7 @@ class PutBlob(msgspec.Struct, frozen=True):
 
 
 class BlobWritten(msgspec.Struct, frozen=True):
-    """Result of a write: ETag, Last-Modified as a stamp, and digests of the received body.
+    """ETag, Last-Modified as a stamp, and digests of the received body.
 
     `sequence_number` is that of a page blob. `version` is the version's id, 0 = it is none.
     """
@@ -74,11 +69,6 @@ class BlobWritten(msgspec.Struct, frozen=True):
 
 
 async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
-    """Put Blob: replace the blob with the request's body.
-
-    Raises: StorageError Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge, PendingCopyOperation,
-        UnauthorizedBlobOverwrite, and what guard_blob raises.
-    """
     max_bytes = intake.put_blob_bytes_max(call.caller.version)
     received = await intake.receive(services, call, max_bytes, md5=True)
     try:
@@ -93,19 +83,19 @@ async def put_blob(services: Services, call: Call[PutBlob]) -> BlobWritten:
 def _put(
     call: Call[PutBlob], received: Received, state: BlobState, change: BlobChange
 ) -> BlobWritten:
-    given = call.input
+    request = call.input
     # Verified here, after the guard: the order of refusals must not depend on the body's size.
-    intake.verify(given.digests, received)
+    intake.verify(request.digests, received)
     head = replace_head(
         call,
         state,
         change,
         new=received,
-        properties=given.properties.with_md5(received.md5),
-        metadata=given.metadata,
-        tier=given.tier,
-        tags=given.tags,
-        immutability=given.immutability,
+        properties=request.properties.with_md5(received.md5),
+        metadata=request.metadata,
+        tier=request.tier,
+        tags=request.tags,
+        immutability=request.immutability,
     )
     return BlobWritten(
         change.stamp, change.stamp, received.md5, received.crc64, version=head.version
@@ -113,11 +103,7 @@ def _put(
 
 
 class GetBlob(msgspec.Struct, frozen=True):
-    """Input of Get Blob.
-
-    `range_md5` and `range_crc64` request digests of the range. `structured` requests a structured
-    body, which contains checksums.
-    """
+    """`structured` requests a structured body, which contains checksums."""
 
     range: ByteRange | None = None
     range_md5: bool = False
@@ -126,7 +112,7 @@ class GetBlob(msgspec.Struct, frozen=True):
 
 
 class Download(msgspec.Struct, frozen=True):
-    """Result of Get Blob: the bytes [offset, offset + length) of the blob.
+    """The bytes [offset, offset + length) of the blob.
 
     `partial` selects status 206 instead of 200. `finished` must be called when the body was sent or
     abandoned.
@@ -143,15 +129,13 @@ class Download(msgspec.Struct, frozen=True):
 
 
 async def get_properties(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Properties: return the blob's head, or the snapshot or version that is named."""
     return await views.view_blob(services, call)
 
 
 def get_blob(services: Services, call: Call[GetBlob]) -> Awaitable[Download]:
-    """Get Blob: return a consistent body, pinned while it is sent, with a digest if requested.
+    """Return a consistent body, pinned while it is sent, with a digest if requested.
 
-    Raises: StorageError BlobArchived, InvalidRange (416 with Content-Range), InternalError (a part
-        of the body is missing), and what guard_blob raises; DataDamaged.
+    Raises: InternalError when a part of the body is missing; DataDamaged.
     """
     if services.switches(call.target.account).last_access:
         return _get_noted(services, services.disposable.of(accesses.Accesses), call)
@@ -159,17 +143,15 @@ def get_blob(services: Services, call: Call[GetBlob]) -> Awaitable[Download]:
 
 
 async def _get_noted(services: Services, noted: accesses.Accesses, call: Call[GetBlob]) -> Download:
-    """Do what get_blob does, and note the access."""
     now = await services.store.now()
-    found = await _get_blob(services, call)
-    if accesses.is_due(found.view.blob, now):
-        noted.note(generation_of(call), call.target.blob, found.view.past)
+    download = await _get_blob(services, call)
+    if accesses.is_due(download.view.blob, now):
+        noted.note(generation_of(call), call.target.blob, download.view.past)
         services.work.set()
-    return found
+    return download
 
 
 async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
-    """Do what get_blob does, without noting the access."""
     _check_digest_request(call.input)
     retried_read: RetriedRead | None = None
     while True:
@@ -185,32 +167,31 @@ async def _get_blob(services: Services, call: Call[GetBlob]) -> Download:
             await retried_read.prepare_retry(reason)
             continue
         partial = call.input.range is not None
-        offset, length = _wanted(call.input, view.blob)
+        offset, length = _span(call.input, view.blob)
         return Download(view, offset, length, partial, opened.pieces, opened.close)
 
 
 def rereading(services: Services, call: Call[Any]) -> RetriedRead:
-    """Return the tracker of repeated reads for the blob that the request names."""
     blob_name = f"{call.target.account}/{call.target.container}/{call.target.blob}"
     return RetriedRead(blob_name, lambda: services.check_place(call))
 
 
-def _check_digest_request(given: GetBlob) -> None:
-    if given.range_md5 and given.range_crc64:
+def _check_digest_request(request: GetBlob) -> None:
+    if request.range_md5 and request.range_crc64:
         raise StorageError(errors.BOTH_CRC64_AND_MD5_HEADER_PRESENT)
-    if (given.range_md5 or given.range_crc64) and given.range is None:
-        name = "md5" if given.range_md5 else "crc64"
+    if (request.range_md5 or request.range_crc64) and request.range is None:
+        name = "md5" if request.range_md5 else "crc64"
         raise errors.invalid_header(f"x-ms-range-get-content-{name}", "true")
 
 
-def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
-    if given.range is None:
+def _span(request: GetBlob, blob: BlobRecord) -> tuple[int, int]:
+    if request.range is None:
         return 0, blob.size_bytes
-    within = given.range.within(blob.size_bytes)
+    within = request.range.within(blob.size_bytes)
     if within is None:
         headers = (("Content-Range", f"bytes */{blob.size_bytes}"),)
         raise StorageError(errors.INVALID_RANGE, None, (), headers)
-    if (given.range_md5 or given.range_crc64) and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
+    if (request.range_md5 or request.range_crc64) and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     return within
 
@@ -218,7 +199,7 @@ def _wanted(given: GetBlob, blob: BlobRecord) -> tuple[int, int]:
 def _opened(
     services: Services, call: Call[GetBlob], view: BlobView
 ) -> Awaitable[tuple[BlobView, OpenBody[bytes] | OpenBody[Piece]]]:
-    """Open the body, in memory if checksums are to be interleaved. Raises: as `_open`."""
+    """In memory if checksums are to be interleaved."""
     if call.input.structured:
         return _open(services, call, view, to_read)
     return _open(services, call, view, to_send)
@@ -227,13 +208,10 @@ def _opened(
 async def _open(
     services: Services, call: Call[GetBlob], view: BlobView, take: ReadSpan[P]
 ) -> tuple[BlobView, OpenBody[P]]:
-    """Open the range of the body. Return it with the blob that it belongs to.
+    """Return the range of the body, with the blob that it belongs to.
 
     A body in parts is read again after a reader is registered, so that blob may be newer than
-    `view`.
-
-    Raises: StorageError BlobArchived, InvalidRange, OperationNotAllowedOnIncrementalCopyBlob;
-        Stale, ContentMissing when the blob must be read once more.
+    `view`. Raises: Stale, ContentMissing when the blob must be read once more.
     """
     if not view.blob.body.is_in_parts:
         return view, await _open_body(services, call, view, take)
@@ -250,7 +228,7 @@ async def _open_body(
     tiers.require_online(blob.tier)
     if view.past is None:
         refuse_incremental(blob)
-    offset, length = _wanted(call.input, blob)
+    offset, length = _span(call.input, blob)
     place = BodyPlace(services.store, view.partition, view.body_records)
     return await blob.body.open(place, offset, length, take)
 
@@ -263,8 +241,6 @@ async def with_reader(
 
     The sweeper removes nothing that the body refers to until this context ends. If the reader is
     kept, that is until `Reading.end`.
-
-    Raises: what view_blob and check_place raise.
     """
     partition = keys.blob(generation_of(call), call.target.blob)
     reading = services.held.of(Readers).begin(partition, services.store.gateways)
@@ -286,14 +262,14 @@ async def _download_with_digests(
 ) -> Download:
     """Read the range (at most 4 MiB) into memory, with the requested digest."""
     view, opened = await _open(services, call, view, to_read)
-    offset, length = _wanted(call.input, view.blob)
+    offset, length = _span(call.input, view.blob)
     try:
         pieces = opened.pieces
         data = pieces if isinstance(pieces, bytes) else b"".join([piece async for piece in pieces])
     finally:
         if opened.close is not None:
             opened.close()
-    given = call.input
+    request = call.input
     return Download(
         view,
         offset,
@@ -301,6 +277,6 @@ async def _download_with_digests(
         True,
         data,
         None,
-        hashlib.md5(data, usedforsecurity=False).digest() if given.range_md5 else None,
-        crc64(data) if given.range_crc64 else None,
+        hashlib.md5(data, usedforsecurity=False).digest() if request.range_md5 else None,
+        crc64(data) if request.range_crc64 else None,
     )

@@ -1,8 +1,6 @@
 """Lease Blob and Lease Container: where each lease is stored.
 
-Must not live here: the actions and the queue of waiters (services/core/leasing.py), the table of
-states (semantics/core/lease.py), which requests a lease refuses (guard.py). Source: "Lease Blob",
-"Lease Container".
+Source: "Lease Blob", "Lease Container".
 """
 
 from __future__ import annotations
@@ -31,11 +29,7 @@ from strongroom.values import Lease, iso7
 
 
 async def lease_blob(services: Services, call: Call[LeaseAction]) -> LeaseResult:
-    """Lease Blob. A blob with only uncommitted blocks can be leased too.
-
-    Raises: StorageError of the lease table (409), PendingCopyOperation; InvalidQueryParameterValue
-        for a snapshot; what guard_blob raises.
-    """
+    """A blob with only uncommitted blocks can be leased too."""
     if call.target.snapshot is not None:
         reason = "Snapshots cannot be leased."
         raise errors.invalid_query("snapshot", iso7(call.target.snapshot), reason)
@@ -67,10 +61,6 @@ def _lease_head(
 
 
 async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseResult:
-    """Lease Container.
-
-    Raises: StorageError of the lease table (409); ContainerNotFound, ConditionNotMet.
-    """
     fresh_id = leasing.fresh_id(services, call.input)
 
     def decide(container: ContainerRecord, now: int) -> tuple[LeaseResult, ContainerRecord | None]:
@@ -93,11 +83,11 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseR
     return await leasing.acquire_in_turn(services, call, refs, attempt, _container_lease)
 
 
-def _blob_lease(found: Record | None) -> Lease | None:
-    blob = blob_records.visible(found)
+def _blob_lease(record: Record | None) -> Lease | None:
+    blob = blob_records.visible(record)
     return None if blob is None else blob.lease
 
 
-def _container_lease(found: Record | None) -> Lease | None:
-    container = records.CONTAINER.of(found)
+def _container_lease(record: Record | None) -> Lease | None:
+    container = records.CONTAINER.of(record)
     return None if container is None else container.lease

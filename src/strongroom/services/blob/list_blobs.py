@@ -1,8 +1,7 @@
 """List Blobs: one page of a container's blobs, snapshots, versions and common prefixes.
 
-Lives here: which records of a container a listing shows, and how a page of them is read. Must not
-live here: XML (wire/), the rules of prefix, delimiter and marker (semantics/core/listing.py).
-Source: "List Blobs"; reference section 13.
+Lives here: which records of a container a listing shows, and how a page of them is read. Source:
+"List Blobs"; reference section 13.
 
 Previous versions are hidden records, so a listing without versions does not read them. A listing
 with versions scans the face records too, and reads the versions of each head that has some, after
@@ -55,11 +54,8 @@ INCLUDES: Final = frozenset(
 
 
 class ListBlobs(msgspec.Struct, frozen=True):
-    """Input of List Blobs.
-
-    `start` is the decoded marker. `start_from` is the first name that may be listed (empty = any).
-    `include` has words of `INCLUDES`. An empty `delimiter` lists without prefixes.
-    """
+    """`start` is the decoded marker. `start_from` is the first name that may be listed (empty =
+    any). `include` has words of `INCLUDES`. An empty `delimiter` lists without prefixes."""
 
     prefix: str = ""
     delimiter: str = ""
@@ -79,7 +75,7 @@ class BlobRow(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def snapshot(self) -> int | None:
-        """Return the snapshot's time in ticks; None for a blob or a version."""
+        """In ticks; None for a blob or a version."""
         return None if self.past is None or self.past.is_version else self.past.ticks
 
 
@@ -96,20 +92,18 @@ class BlobPage(msgspec.Struct, frozen=True):
 
 
 async def list_blobs(services: Services, call: Call[ListBlobs]) -> BlobPage:
-    """List Blobs, flat or by hierarchy. A page may be short, or empty, and have a marker.
+    """Flat or by hierarchy. A page may be short, or empty, and have a marker.
 
-    Raises: StorageError ContainerNotFound, also when it is deleted meanwhile;
-        InvalidQueryParameterValue for snapshots with a delimiter. AuthorizationPermissionMismatch
-        for tags that the caller may not read; what the authorization raises.
+    Refused with ContainerNotFound also when the container is deleted meanwhile.
     """
-    given = call.input
-    if SNAPSHOTS in given.include and given.delimiter:
+    request = call.input
+    if SNAPSHOTS in request.include and request.delimiter:
         reason = "Snapshots cannot be listed with a delimiter."
         raise errors.invalid_query("include", SNAPSHOTS, reason)
-    if TAGS in given.include:
+    if TAGS in request.include:
         refuse_tags(call)
-    start = start_at(given.start, given.start_from)
-    page = PageBuilder[BlobRow](given.prefix, given.delimiter, given.max_results, start)
+    start = start_at(request.start, request.start_from)
+    page = PageBuilder[BlobRow](request.prefix, request.delimiter, request.max_results, start)
     # The semaphore limits the memory of concurrent large listings. None of them waits for a client
     # here.
     async with services.listings:
@@ -201,10 +195,10 @@ class _VersionedPage:
                 return
             until = None if page.until is None else base.Position(*page.until)
             first = base.Position(*page.first)
-            found = await self._store.scan(self._keyspace, first, until, page.records_wanted)
-            self._scanned += len(found.values)
-            rows, resume = list[_Row](), found.resume
-            for partition, key, value, version in found.rows():
+            part = await self._store.scan(self._keyspace, first, until, page.records_wanted)
+            self._scanned += len(part.values)
+            rows, resume = list[_Row](), part.resume
+            for partition, key, value, version in part.rows():
                 await self._store.turns.pause()
                 if keys.past_of(key) is not None and SNAPSHOTS not in self._include:
                     rows.append((partition, key, None))
@@ -244,9 +238,9 @@ class _VersionedPage:
                 return base.Position(name, _AMONG_VERSIONS + keys.number(first_id))
             await self._store.turns.pause()  # a read may never suspend
             bounds = keys.version_range(first_id)
-            found = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
-            self._scanned += len(found)
-            for item in found:
+            items = await self._store.read_range(partition, True, *bounds, _VERSIONS_TOGETHER)
+            self._scanned += len(items)
+            for item in items:
                 blob = as_of(blob_records.BLOB.decode(item.value), self._now)
                 first_id = blob.version + 1
                 if below is not None and blob.version >= below:
@@ -255,7 +249,7 @@ class _VersionedPage:
                 is_shown = _is_shown(blob, self._include, self._now)
                 one = BlobRow(name.decode(), past, blob, item.version) if is_shown else None
                 rows.append((name, key, one))
-            if len(found) < _VERSIONS_TOGETHER:
+            if len(items) < _VERSIONS_TOGETHER:
                 return None
 
 

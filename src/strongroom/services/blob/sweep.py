@@ -1,7 +1,6 @@
 """Garbage collection in a living blob: retired bodies, and staged blocks that were not committed.
 
-Lives here: which contents are unreferenced, and when their last reader has finished. Must not live
-here: whole containers (containers/container_sweep.py), when jobs run (sweeper.py).
+Lives here: which contents are unreferenced, and when their last reader has finished.
 
 Nothing that is needed is dropped, since what was given up never comes back. A list commits only
 blocks of the upload in progress or of the body that it replaces, and both are guarded. So garbage
@@ -86,11 +85,11 @@ class SparingRemoval:
 
         All that they refer to stays with them: the next sweep finds it through them.
         """
-        wanted = set(contents)
-        if wanted & self._named:
+        dropped = set(contents)
+        if dropped & self._named:
             self._spares = self.has_spared = True
         if not (self._spares and record_keys):
-            await self._removal.add(partition, record_keys, wanted - self._named)
+            await self._removal.add(partition, record_keys, dropped - self._named)
 
 
 async def sweep_blob(
@@ -98,29 +97,29 @@ async def sweep_blob(
     removal: RemovalBatch,
     partition: Partition,
     ended: int,
-    held: WaitingSweep | None,
+    waiting: WaitingSweep | None,
 ) -> WaitingSweep | None:
     """Drop the records and contents that the blob no longer needs.
 
     Arguments:
         ended: uploads that began at this stamp or before it, and are not in progress, have ended.
-        held: what an earlier call returned.
+        waiting: what an earlier call returned.
 
     Returns: None when it is done; else the sweep to pass to the next call, once its readers are
         done.
     """
-    if held is not None and not held.is_over():
-        return held
+    if waiting is not None and not waiting.is_over():
+        return waiting
     place = BodyPlace(services.store, partition)
     readers = services.held.of(Readers)
-    (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    upload = blob_records.UPLOAD.of(found)
-    garbage = await _garbage(place, None if held is None else held.until)
+    (record,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
+    upload = blob_records.UPLOAD.of(record)
+    garbage = await _garbage(place, None if waiting is None else waiting.until)
     sparing = SparingRemoval(removal)
     horizon = await services.store.gateways.horizon()
     if any(body.is_in_parts for _, one in garbage.old for body in one.bodies):
         active = readers.snapshot(partition)
-        if held is None and active:
+        if waiting is None and active:
             return WaitingSweep(active, garbage.until)
         if horizon.stamp <= garbage.until:
             return WaitingSweep(frozenset(), garbage.until)
@@ -147,14 +146,14 @@ async def _drop_maps(place: BodyPlace, removal: RemovalBatch) -> None:
     A sweep of the container may have dropped the bodies while a sweep of the blob was writing. A
     map is only written while its body exists, so a map that was found before the check is garbage.
     """
-    found: list[Item] = []
+    items: list[Item] = []
     for first, until in keys.map_ranges():
         while page := await _page(place, True, first, until):
-            found.extend(page)
+            items.extend(page)
             first = page[-1].name + b"\0"
-    if not found or await _live_bodies(place) or (await _garbage(place, None)).old:
+    if not items or await _live_bodies(place) or (await _garbage(place, None)).old:
         return
-    for item in found:
+    for item in items:
         contents = hidden_kind(item.name).contents(item.name, item.value)
         await removal.add(place.partition, (Key(True, item.name),), contents)
     await removal.commit()
@@ -181,14 +180,14 @@ async def sweep_head_body(services: Services, partition: Partition) -> bool:
 
 async def _garbage(place: BodyPlace, horizon: int | None) -> _Garbage:
     first, until = keys.retired_range()
-    found: list[Item] = []
+    items: list[Item] = []
     while page := await _page(place, True, first, until):
-        found.extend(page)
+        items.extend(page)
         first = page[-1].name + b"\0"
-    newest = max((keys.retired_stamp(item.name) for item in found), default=0)
+    newest = max((keys.retired_stamp(item.name) for item in items), default=0)
     limit = newest if horizon is None else horizon
     old, young = [], set[Body]()
-    for item in found:
+    for item in items:
         retired = blob_records.RETIRED.decode(item.value)
         if keys.retired_stamp(item.name) <= limit:
             old.append((Key(True, item.name), retired))
@@ -203,14 +202,14 @@ async def _page(place: BodyPlace, hidden: bool, first: bytes, until: bytes) -> l
 
 async def _live_bodies(place: BodyPlace) -> frozenset[Body]:
     (head,) = await place.store.read([Ref(place.partition, keys.HEAD_KEY)])
-    found: set[Body] = set()
+    bodies: set[Body] = set()
     if head is not None:
-        found.add(blob_records.BLOB.decode(head.value).body)
+        bodies.add(blob_records.BLOB.decode(head.value).body)
     for hidden, (first, until) in ((False, keys.snapshot_range()), (True, keys.version_range())):
         while page := await _page(place, hidden, first, until):
-            found.update(blob_records.BLOB.decode(item.value).body for item in page)
+            bodies.update(blob_records.BLOB.decode(item.value).body for item in page)
             first = page[-1].name + b"\0"
-    return frozenset(body for body in found if body.is_shared)
+    return frozenset(body for body in bodies if body.is_shared)
 
 
 async def _drop_staged(
@@ -223,16 +222,16 @@ async def _drop_staged(
     """Drop staged blocks of ended uploads: the records, and the contents that no list committed."""
     first, end = keys.staged_before(until)
     while True:
-        found: list[Item] = []
-        while len(found) < _STAGED_AT_ONCE:
+        items: list[Item] = []
+        while len(items) < _STAGED_AT_ONCE:
             page = await _page(place, True, first, end)
             if not page:
                 break
-            found.extend(page)
+            items.extend(page)
             first = page[-1].name + b"\0"
-        if not found:
+        if not items:
             return
-        contents = {item.name: blob_records.STAGED.decode(item.value).content for item in found}
+        contents = {item.name: blob_records.STAGED.decode(item.value).content for item in items}
         left = await unused(place, contents.values(), live)
         for name, content in contents.items():
             drop = (content,) if content in left else ()

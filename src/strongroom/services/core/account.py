@@ -50,8 +50,8 @@ class Preflight(msgspec.Struct, frozen=True):
 
 async def properties(services: Services, service: Service, account: str) -> ServiceProperties:
     """With defaults for what was never set."""
-    (found,) = await services.store.read([keys.service_properties(account, service.value)])
-    return records.PROPERTIES.of(found) or DEFAULTS[service.value]
+    (record,) = await services.store.read([keys.service_properties(account, service.value)])
+    return records.PROPERTIES.of(record) or DEFAULTS[service.value]
 
 
 async def get_properties(services: Services, call: Call[Any]) -> ServiceProperties:
@@ -110,9 +110,9 @@ async def get_information(services: Services, call: Call[Any]) -> AccountInforma
 
 async def preflight(services: Services, call: Call[Preflight]) -> Extras:
     """The headers that state what an origin may do."""
-    given = call.input
+    request = call.input
     rules = (await properties(services, call.target.service, call.target.account)).cors or ()
-    return cors.preflight(rules, given.origin, given.method, given.headers)
+    return cors.preflight(rules, request.origin, request.method, request.headers)
 
 
 async def cors_headers(

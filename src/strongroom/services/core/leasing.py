@@ -174,11 +174,11 @@ async def holds(
     # Reading the time may take a while, in which the lease may be renewed. So the time is read
     # first, then the record, which must not be judged at a time before its own commit.
     now = await services.store.now()
-    (found,) = await services.store.read([ref])
-    lease = lease_of(found)
-    if found is None or lease is None or lease.id != action.proposed_id:
+    (record,) = await services.store.read([ref])
+    lease = lease_of(record)
+    if record is None or lease is None or lease.id != action.proposed_id:
         return False
-    return leases.state(lease, max(now, found.version)) is LeaseState.LEASED
+    return leases.state(lease, max(now, record.version)) is LeaseState.LEASED
 
 
 async def _in_turn(
@@ -195,8 +195,8 @@ async def _in_turn(
             return await attempt()
         except MustWait as must_wait:
             watched = [
-                (ref, None if found is None else found.version)
-                for ref, found in zip(refs, seen, strict=True)
+                (ref, None if record is None else record.version)
+                for ref, record in zip(refs, seen, strict=True)
             ]
             raise MustWait(must_wait.error, watched, must_wait.now, must_wait.until) from None
 

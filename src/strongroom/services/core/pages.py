@@ -43,12 +43,12 @@ async def fill(services: Services, keyspace: bytes, page: PageBuilder[T], rows: 
         # prefix lets the scan skip ahead, it must not read far.
         want = max(page.records_wanted, least)
         until = None if page.until is None else Position(*page.until)
-        found = await services.store.scan(keyspace, Position(*page.first), until, want)
-        await services.turns.run(_taken(page, iter(rows(found)), len(found.values)))
-        page.resume_at(found.resume)
-        scanned += len(found.values)
-        scanned_bytes += sum(map(len, found.values))
-        least = min(2 * want, READ_RECORDS_MAX) if page.first == found.resume else 0
+        part = await services.store.scan(keyspace, Position(*page.first), until, want)
+        await services.turns.run(_taken(page, iter(rows(part)), len(part.values)))
+        page.resume_at(part.resume)
+        scanned += len(part.values)
+        scanned_bytes += sum(map(len, part.values))
+        least = min(2 * want, READ_RECORDS_MAX) if page.first == part.resume else 0
 
 
 async def feed(

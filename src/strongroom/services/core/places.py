@@ -46,33 +46,33 @@ class PlaceKind(msgspec.Struct, frozen=True):
 
 @lru_cache(_REMEMBERED)
 def _container(record: Record) -> Place:
-    found = records.CONTAINER.decode(record.value)
+    container = records.CONTAINER.decode(record.value)
     return Place(
-        found.generation,
+        container.generation,
         record.version,
-        found.policies,
-        found.public_access,
-        record=found,
-        scope=found.scope,
+        container.policies,
+        container.public_access,
+        record=container,
+        scope=container.scope,
     )
 
 
 @lru_cache(_REMEMBERED)
 def _queue(record: Record) -> Place:
-    found = records.QUEUE.decode(record.value)
-    return Place(found.generation, record.version, found.policies, record=found)
+    queue = records.QUEUE.decode(record.value)
+    return Place(queue.generation, record.version, queue.policies, record=queue)
 
 
 @lru_cache(_REMEMBERED)
 def _table(record: Record) -> Place:
-    found = records.TABLE.decode(record.value)
-    return Place(found.generation, record.version, found.policies)
+    table = records.TABLE.decode(record.value)
+    return Place(table.generation, record.version, table.policies)
 
 
 @lru_cache(_REMEMBERED)
 def _share(record: Record) -> Place:
-    found = records.SHARE.decode(record.value)
-    return Place(found.generation, record.version, found.policies, record=found)
+    share = records.SHARE.decode(record.value)
+    return Place(share.generation, record.version, share.policies, record=share)
 
 
 PLACES: Final = {

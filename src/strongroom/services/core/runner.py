@@ -102,5 +102,5 @@ class Services:
 
     async def check_place(self, call: Call[Any]) -> None:
         """Operations that read more than one record call it."""
-        (found,) = await self.store.read([place_ref(call)])
-        check_place(call, found)
+        (record,) = await self.store.read([place_ref(call)])
+        check_place(call, record)

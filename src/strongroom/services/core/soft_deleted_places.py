@@ -112,11 +112,11 @@ class PlaceDeletion:
 
 async def restore_place(services: Services, call: Call[RestorePlace], kind: SoftDeleteKind) -> Any:
     """As it was, but without its lease. Returns its record."""
-    given = call.input
-    if given.name != call.target.container:
+    name = call.input.name
+    if name != call.target.container:
         reason = f"A {kind.noun} can be restored under its own name only."
-        raise invalid_header(kind.name_header, given.name, reason)
-    generation = version_generation(given.version)
+        raise invalid_header(kind.name_header, name, reason)
+    generation = version_generation(call.input.version)
     if generation is None:
         raise StorageError(kind.missing)
     ref, reads = place_ref(call), Reads()

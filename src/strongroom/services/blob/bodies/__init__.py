@@ -1,4 +1,2 @@
 """Bodies of requests and of answers: bounded, verified and decoded on their way in, and read again
-where a blob changes while it is sent.
-
-Must not live here: decisions on blobs."""
+where a blob changes while it is sent."""

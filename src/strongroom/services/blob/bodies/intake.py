@@ -1,8 +1,7 @@
 """The request's body: bounded and guarded before it is read, verified before it is committed.
 
 Lives here: the handling of bodies that Put Blob, Put Block, Put Block List and the copies share.
-Must not live here: decisions. Source: "Put Blob" and "Put Block", request headers Content-MD5,
-x-ms-content-crc64.
+Source: "Put Blob" and "Put Block", request headers Content-MD5, x-ms-content-crc64.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ from strongroom.values import crc64_text, md5_text
 
 
 class Digests(msgspec.Struct, frozen=True):
-    """The body's digests as the client declared them: raw MD5, CRC-64 as a number; None = not
-    sent."""
+    """As the client declared them: raw MD5, CRC-64 as a number; None = not sent."""
 
     md5: bytes | None = None
     crc64: int | None = None
@@ -36,19 +34,14 @@ NO_DIGESTS: Final = Digests()
 
 
 def check_size(body: BodySource, max_bytes: int) -> None:
-    """Refuse a body whose declared length is too large, before a byte of it is read.
-
-    Raises: StorageError RequestBodyTooLarge with MaxLimit.
-    """
+    """Refuse a body whose declared length is too large, before a byte of it is read."""
     if body.size_bytes is not None and body.size_bytes > max_bytes:
         raise errors.body_too_large(max_bytes)
 
 
 class BoundedBody:
-    """A body of unknown length (chunked) that is refused once it exceeds its bound.
-
-    Raises (while it is read): StorageError RequestBodyTooLarge.
-    """
+    """A body of unknown length (chunked), refused with RequestBodyTooLarge when it exceeds its
+    bound."""
 
     size_bytes: int | None = None
     is_held_back = False
@@ -68,12 +61,10 @@ class BoundedBody:
 
 
 def block_bytes_max(version: str) -> int:
-    """Return the largest size of a block under an x-ms-version."""
     return next(row[1] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
 
 
 def put_blob_bytes_max(version: str) -> int:
-    """Return the largest body of Put Blob under an x-ms-version."""
     return next(row[2] for row in limits.BLOCK_SIZES_BY_VERSION if version >= row[0])
 
 
@@ -85,8 +76,6 @@ async def receive(
     The early check refuses a large body before it is sent. It also does so for a client that waits
     for `100 Continue`. A small body has arrived already, and the request is checked once, at the
     serial point.
-
-    Raises: StorageError RequestBodyTooLarge; what guard_blob raises; what the body raises.
     """
     check_size(call.client.body, max_bytes)
     size_bytes = call.client.body.size_bytes
@@ -103,10 +92,6 @@ def document_receipt(data: bytes) -> Steps[Received]:
 
 
 def verify(declared: Digests, received: Received) -> None:
-    """Compare the digests that the client sent with those of the body that arrived.
-
-    Raises: StorageError Md5Mismatch, Crc64Mismatch, with both values.
-    """
     if declared.md5 is not None and received.md5 is not None and declared.md5 != received.md5:
         raise StorageError(
             errors.MD5_MISMATCH,

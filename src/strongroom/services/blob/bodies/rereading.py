@@ -1,7 +1,6 @@
 """Repeated reads of a blob that changes while it is read, and telling a change from damage.
 
-Lives here: when a reader of several records and contents starts again, and when it gives up. Must
-not live here: what is read.
+Lives here: when a reader of several records and contents starts again, and when it gives up.
 
 A part of a body may be missing although the blob refers to the same body before and after. Then the
 blob referred to it all the time in between. A body that was given up never comes back, and one that
@@ -46,11 +45,7 @@ class RetriedRead:
         self._seen = body
 
     async def prepare_retry(self, reason: Stale | ContentMissing) -> None:
-        """Prepare another read of the blob.
-
-        Raises: what check_place raises; StorageError InternalError when a part is missing that the
-            blob still refers to.
-        """
+        """Refused with InternalError when a part is missing that the blob still refers to."""
         await self._check_place()
         if isinstance(reason, ContentMissing):
             seen, missed = self._seen, self._missed

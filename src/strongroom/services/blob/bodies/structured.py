@@ -1,30 +1,17 @@
 """Structured bodies: decoding of uploads and encoding of downloads.
 
-Lives here: the streaming of bytes through the codec. Must not live here: the format
-(wire/blob/structured_message.py), headers (operations/). Source: "Structured body format" of the
-Azure Storage REST reference.
+Lives here: the streaming of bytes through the codec. Source: "Structured body format" of the Azure
+Storage REST reference.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, AsyncIterator
-from typing import Protocol
 
 from strongroom.engines.checksum import crc64
 from strongroom.errors import core as errors
-from strongroom.services.core.calls import Piece
+from strongroom.services.core.calls import BodySource, Piece
 from strongroom.wire.blob.structured_message import Decoder, Encoder, message_bytes
-
-
-class StructuredBody(Protocol):
-    """A request's body as it was sent: `size_bytes` includes the framing."""
-
-    size_bytes: int | None
-
-    @property
-    def is_held_back(self) -> bool: ...
-
-    def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
 class StructuredContent:
@@ -32,13 +19,13 @@ class StructuredContent:
     read.
 
     Arguments:
-        body: the body as sent.
+        body: as it was sent; its `size_bytes` includes the framing.
         content_bytes: the content's length as the request declares it.
 
     Raises (while it is read): StorageError InvalidInput, Crc64Mismatch.
     """
 
-    def __init__(self, body: StructuredBody, content_bytes: int) -> None:
+    def __init__(self, body: BodySource, content_bytes: int) -> None:
         self.size_bytes: int | None = content_bytes
         self.is_held_back = body.is_held_back
         self._body = body
@@ -54,7 +41,6 @@ class StructuredContent:
         decoder.finish()
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return the whole content. Raises: StorageError RequestBodyTooLarge."""
         if self._content_bytes > max_bytes:
             raise errors.body_too_large(max_bytes)
         return b"".join([piece async for piece in self])
@@ -63,12 +49,7 @@ class StructuredContent:
 def structured_message(
     pieces: bytes | AsyncIterable[Piece], content_bytes: int
 ) -> tuple[bytes | AsyncIterable[bytes], int]:
-    """Encode a body as a structured message. Return it and its length.
-
-    Arguments:
-        pieces: the content, in memory piece by piece.
-        content_bytes: the content's length.
-    """
+    """Encode a body, which is in memory piece by piece. Return the message and its length."""
     encoder = Encoder(content_bytes, crc64)
     if isinstance(pieces, bytes):
         message = b"".join([*encoder.encode(pieces), encoder.finish()])

@@ -1,7 +1,7 @@
 """Dropping the whole content of a deleted container.
 
 Lives here: the walk over a generation's blobs, where hidden records go before the face that leads
-to them. Must not live here: when it runs (sweeper.py).
+to them.
 
 No new request can read here, since the container's record, which every request checks, is gone. The
 sweep waits for readers of other gateways that began before, and spares the contents that they have
@@ -92,8 +92,8 @@ async def expire_container(
     account, name = job.token.split("/")
     ref = keys.deleted_place(keys.container(account, name), job.generation)
 
-    (found,) = await services.store.read([ref])
-    kept = records.DELETED_CONTAINER.of(found)
+    (record,) = await services.store.read([ref])
+    kept = records.DELETED_CONTAINER.of(record)
     if kept is None or kept.deleted != deleted:
         return True
     if not await sweep_container(services, removal, job.generation, deleted):

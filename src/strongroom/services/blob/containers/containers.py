@@ -1,9 +1,7 @@
 """Create, read, change, delete and restore a container: its properties, metadata and ACL.
 
-Lives here: the operations on a container's own record, except its lease (leasing.py). Must not live
-here: the contents of a container (its blobs belong to its generation), public access and stored
-policies as rules (auth/). Source: "Operations on containers" of the REST reference; reference
-section 12.
+Lives here: the operations on a container's own record, except its lease (leasing.py). Source:
+"Operations on containers" of the REST reference; reference section 12.
 """
 
 from __future__ import annotations
@@ -57,11 +55,8 @@ KEPT_CONTAINERS: Final = SoftDeleteKind(
 
 
 class CreateContainer(msgspec.Struct, frozen=True):
-    """Input of Create Container.
-
-    `scope` is the default encryption scope, "" = the account's own. `denies_scopes`: its blobs can
-    have no other.
-    """
+    """`scope` is the default encryption scope, "" = the account's own. `denies_scopes`: its blobs
+    can have no other."""
 
     metadata: Metadata = ()
     public_access: PublicAccess = PublicAccess.NONE
@@ -70,21 +65,16 @@ class CreateContainer(msgspec.Struct, frozen=True):
 
 
 class SetContainerMetadata(msgspec.Struct, frozen=True):
-    """Input of Set Container Metadata. It replaces all metadata of the container."""
-
     metadata: Metadata = ()
 
 
 class SetContainerAcl(msgspec.Struct, frozen=True):
-    """Input of Set Container ACL: all policies and the access level, which replace the present
-    ones."""
-
     public_access: PublicAccess = PublicAccess.NONE
     policies: tuple[AccessPolicy, ...] = ()
 
 
 class ContainerWritten(msgspec.Struct, frozen=True):
-    """Result of a change: ETag and Last-Modified as stamps."""
+    """ETag and Last-Modified as stamps."""
 
     etag: int
     modified: int
@@ -104,12 +94,10 @@ class ContainerView(msgspec.Struct, frozen=True):
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
-    """Create Container. The commit's stamp becomes the container's generation.
+    """The commit's stamp becomes the container's generation.
 
     A deleted container of the same name has another generation. So its blobs are not visible, and
     writes in flight to it do not reach the new one.
-
-    Raises: StorageError ContainerAlreadyExists.
     """
     ref, reads = keys.container(call.target.account, call.target.container), Reads()
     place = reads.add(ref, records.CONTAINER)
@@ -119,13 +107,10 @@ async def create_container(services: Services, call: Call[CreateContainer]) -> C
 
 
 class _Create(Decision[ContainerWritten], frozen=True):
-    """Create Container."""
-
     place: ReadOne[ContainerRecord]
     given: CreateContainer
 
     def decide(self, found: Found, stamp: int) -> Commit[ContainerWritten]:
-        """See Decision.decide. Raises: StorageError ContainerAlreadyExists."""
         if found.record(self.place) is not None:
             raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
         given = self.given
@@ -143,11 +128,7 @@ class _Create(Decision[ContainerWritten], frozen=True):
 
 
 async def get_container(services: Services, call: Call[Any]) -> ContainerView:
-    """Get Container Properties, Get Container Metadata, Get Container ACL: return the container.
-
-    Raises: StorageError ContainerNotFound, the lease errors (412); 304 ConditionNotMet at the end
-        of a wait.
-    """
+    """Refused with 304 ConditionNotMet at the end of a wait."""
     container, now = await view_container(services, call)
     switches = services.switches(call.target.account)
     protection = switches.containers.get(call.target.container)
@@ -155,23 +136,19 @@ async def get_container(services: Services, call: Call[Any]) -> ContainerView:
 
 
 async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> ContainerWritten:
-    """Set Container Metadata.
-
-    Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
-    """
     return await _modify(services, call, metadata=call.input.metadata)
 
 
 async def set_acl(services: Services, call: Call[SetContainerAcl]) -> ContainerWritten:
-    """Set Container ACL. It takes effect with its answer.
+    """It takes effect with its answer.
 
     Every later decision sees another version of the container's record, so its request is
     authorized again.
-
-    Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet.
     """
-    given = call.input
-    return await _modify(services, call, public_access=given.public_access, policies=given.policies)
+    request = call.input
+    return await _modify(
+        services, call, public_access=request.public_access, policies=request.policies
+    )
 
 
 async def _modify(services: Services, call: Call[Any], **changes: Any) -> ContainerWritten:
@@ -184,14 +161,10 @@ async def _modify(services: Services, call: Call[Any], **changes: Any) -> Contai
 
 
 async def delete_container(services: Services, call: Call[Any]) -> None:
-    """Delete Container: remove its record, which hides all blobs; a job sweeps them.
+    """Remove the container's record, which hides all blobs; a job sweeps them.
 
     With a retention the record moves to a key beside it, and the job is due when the retention
     ends. A restore makes the job void, since the deleted record is no longer there.
-
-    Raises: StorageError ContainerNotFound, the lease errors (412), ConditionNotMet;
-        ContainerHasLegalHold; ContainerProtectedFromDeletion or ContainerImmutabilityPolicyLocked
-        where blobs may be immutable and there is one.
     """
     while True:
         not_empty_error = error_if_not_empty(services, call)
@@ -208,10 +181,7 @@ async def delete_container(services: Services, call: Call[Any]) -> None:
 
 
 async def _delete(services: Services, call: Call[Any], mark: int | None) -> None:
-    """Delete the container, which must have this mark.
-
-    Raises: as delete_container; MarkLost, also when the container needs a mark by now.
-    """
+    """Raises: MarkLost, also when the container needs a mark by now."""
     is_held = has_hold(services, call)
     if mark is None and error_if_not_empty(services, call) is not None:
         raise MarkLost
@@ -234,9 +204,4 @@ async def _delete(services: Services, call: Call[Any], mark: int | None) -> None
 
 
 async def restore_container(services: Services, call: Call[RestorePlace]) -> None:
-    """Restore Container: restore it as it was when it was deleted, except for its lease.
-
-    Raises: StorageError InvalidHeaderValue (another name than the container's), ContainerNotFound
-        (no such deleted container, or its retention has ended), ContainerAlreadyExists.
-    """
     await restore_place(services, call, KEPT_CONTAINERS)

@@ -1,8 +1,8 @@
 """The deletion of a container whose blobs may be immutable: it must be empty.
 
-Lives here: the mark that a deletion sets while it checks for blobs, and that check. Must not live
-here: the writes of a deletion (containers.py). Source: "Version-level WORM policies for immutable
-blob data", "Deletion"; "Container-level WORM policies for immutable blob data".
+Lives here: the mark that a deletion sets while it checks for blobs, and that check. Source:
+"Version-level WORM policies for immutable blob data", "Deletion"; "Container-level WORM policies
+for immutable blob data".
 
 A commit changes one partition, and each blob is one. So the deletion marks the container, checks
 for blobs, and deletes the container only if its mark is still there. A request that protects a blob
@@ -58,11 +58,8 @@ def error_if_not_empty(services: Services, call: Call[Any]) -> ErrorCode | None:
 
 
 async def require_empty(services: Services, call: Call[Any], not_empty_error: ErrorCode) -> int:
-    """Mark the container, and check that it has no blob.
-
-    Returns: the mark, which `require_mark` needs.
-    Raises: StorageError `not_empty_error`, and what guard_container raises.
-    """
+    """Mark the container, and check that it has no blob. Return the mark, which `require_mark`
+    needs."""
     mark = await change_container(services, call, _mark)
     if await _has_blobs(services, call):
         raise StorageError(not_empty_error)
@@ -70,7 +67,7 @@ async def require_empty(services: Services, call: Call[Any], not_empty_error: Er
 
 
 def require_mark(container: ContainerRecord, mark: int | None) -> None:
-    """Check that the container still has this mark; None = no mark is needed. Raises: MarkLost."""
+    """`mark` None = no mark is needed."""
     if mark is not None and container.deleting != mark:
         raise MarkLost
 

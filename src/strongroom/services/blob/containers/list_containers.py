@@ -1,7 +1,6 @@
 """List Containers: one page of an account's containers, by name.
 
-Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/listing.py). Source:
-"List Containers"; reference section 12.
+Source: "List Containers"; reference section 12.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ INCLUDES: Final = frozenset((METADATA, DELETED, "system"))
 
 
 class ListContainers(msgspec.Struct, frozen=True):
-    """Input of List Containers; `start` is the decoded marker."""
+    """`start` is the decoded marker."""
 
     prefix: str = ""
     start: Position = START
@@ -62,13 +61,13 @@ class ContainerPage:
 
 
 async def list_containers(services: Services, call: Call[ListContainers]) -> ContainerPage:
-    """List Containers of the account. A page may be short and have a marker."""
-    given = call.input
-    page = PageBuilder[ContainerRow](given.prefix, "", given.max_results, given.start)
+    """A page may be short and have a marker."""
+    request = call.input
+    page = PageBuilder[ContainerRow](request.prefix, "", request.max_results, request.start)
     # The time is read first: a lease renewed in time must not be judged by its old record at a
     # later time.
     now = await services.store.now()
-    kept_at = now if DELETED in given.include else None
+    kept_at = now if DELETED in request.include else None
     keyspace = keys.containers(call.target.account)
     await pages.fill(services, keyspace, page, lambda found: _rows(found, kept_at))
     # There is no delimiter, so there are no prefixes.
@@ -78,15 +77,11 @@ async def list_containers(services: Services, call: Call[ListContainers]) -> Con
 
 
 def _rows(
-    found: base.Page, kept_at: int | None
+    page: base.Page, kept_at: int | None
 ) -> Iterator[tuple[bytes, bytes, ContainerRow | None]]:
-    """Yield the rows of a page.
-
-    Arguments:
-        kept_at: the time at which deleted containers must still be kept; None = list none of them.
-    """
+    """`kept_at` is when deleted containers must still be kept; None = list none of them."""
     decode = records.CONTAINER.decode
-    for name, key, value, version in found.rows():
+    for name, key, value, version in page.rows():
         if not keys.is_deleted_place(key):
             yield name, key, ContainerRow(name.decode(), decode(value), version)
             continue

@@ -1,7 +1,6 @@
 """How a reset removes a container, and what stops it: a legal hold, or a locked policy in force.
 
-Lives here: the steps of that commit, and the search for protected blobs. Must not live here: when
-it happens (services/reset.py), the sweep of the blobs (container_sweep.py).
+Lives here: the steps of that commit, and the search for protected blobs.
 
 A commit cannot read all blobs of a container. So the reset marks the container first, looks at its
 blobs, and removes it only if the mark is still there. A request that protects a blob removes the
@@ -69,20 +68,14 @@ def needs_mark(place: FoundPlace, switches: Switches) -> bool:
 
 def check(place: FoundPlace, switches: Switches, mark: int) -> None:
     """Check that a container has no hold and no locked policy of its own, and still has its mark if
-    it needs one. Raises: ResetRefused, ProtectedMeanwhile."""
+    it needs one."""
     check_container(place.name, switches)
     if needs_mark(place, switches) and (not mark or _container(place).deleting != mark):
         raise ProtectedMeanwhile
 
 
 def check_container(name: str, switches: Switches) -> None:
-    """Check the protection that a container has as a whole.
-
-    Arguments:
-        name: account/container.
-
-    Raises: ResetRefused.
-    """
+    """Check the protection that a container has as a whole. `name` is account/container."""
     protection = switches.containers.get(name.partition("/")[2])
     if protection is not None and (protection.holds or protection.locked):
         what = "a legal hold" if protection.holds else "a locked policy"
@@ -90,10 +83,7 @@ def check_container(name: str, switches: Switches) -> None:
 
 
 async def check_blobs(services: Services, place: FoundPlace, now: int) -> None:
-    """Check that no blob of a container is protected, nor a snapshot or version of one.
-
-    Raises: ResetRefused.
-    """
+    """Check that no blob of a container is protected, nor a snapshot or version of one."""
     keyspace = keys.blobs(_container(place).generation)
     position: Position | None = Position(b"", b"")
     while position is not None:
@@ -132,10 +122,8 @@ async def _versions(services: Services, partition: Partition) -> list[BlobRecord
 
 
 async def set_mark(services: Services, place: FoundPlace, right: ResetRight) -> int:
-    """Mark a container, so that a request which protects a blob of it is noticed.
-
-    Returns: the mark; 0 if the container is gone. Raises: ResetRefused.
-    """
+    """Mark a container, so that a request which protects a blob of it is noticed. Return the mark;
+    0 if the container is gone."""
     ref, reads = keys.container(*place.name.split("/")), Reads()
     there, generation = reads.add(ref, records.CONTAINER), _container(place).generation
     return await services.commit(
@@ -152,7 +140,6 @@ class _Mark(Decision[int], frozen=True):
     generation: int
 
     def decide(self, found: Found, stamp: int) -> Commit[int]:
-        """See Decision.decide. Raises: ResetRefused."""
         self.right.require()
         container = found[self.place]
         if container is None or container.generation != self.generation:

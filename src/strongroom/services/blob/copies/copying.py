@@ -1,8 +1,7 @@
 """Copy Blob, Copy Blob From URL, Abort Copy Blob: the requests.
 
 Lives here: the opening of the source, the commits that begin, complete or abort a copy, and the
-wait for a pending copy. Must not live here: the work of a pending copy (copies/jobs.py), the bytes
-(copies/transfer.py).
+wait for a pending copy.
 
 Source: "Copy Blob", "Copy Blob From URL", "Abort Copy Blob"; reference section 8.
 """
@@ -68,7 +67,7 @@ from strongroom.values import Etag, Metadata
 
 
 class CopyBlob(msgspec.Struct, frozen=True):
-    """Input of both copies.
+    """The input of both copies.
 
     Empty `metadata` means the source's. `source_md5` is the required MD5 of its content. `wait_s`
     limits how long the answer to a pending copy of an own blob may be delayed. `authorization` is
@@ -93,10 +92,8 @@ class CopyBlob(msgspec.Struct, frozen=True):
 
 
 class CopyResult(msgspec.Struct, frozen=True):
-    """Result of a copy: `modified` is a stamp.
-
-    `version` is the version's id, 0 = it is none. The digests are set where they were computed.
-    """
+    """`modified` is a stamp. `version` is the version's id, 0 = it is none. The digests are set
+    where they were computed."""
 
     etag: Etag
     modified: int
@@ -108,15 +105,10 @@ class CopyResult(msgspec.Struct, frozen=True):
 
 
 async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
-    """Copy Blob: complete the copy of a small blob of this server at once; start any other as
-    pending.
+    """Complete the copy of a small blob of this server at once; start any other as pending.
 
     Many clients use the copy without checking that it is complete. So the answer to a copy of a
     blob of this server waits a while for the copy to end, and then reports its state.
-
-    Raises: StorageError InvalidHeaderValue (no usable URL), CannotVerifyCopySource,
-        SourceConditionNotMet, InfiniteLeaseDurationRequired, PendingCopyOperation,
-        UnauthorizedBlobOverwrite, BlobArchived, and what guard_blob raises.
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
     source, order = await _open(services, call, by_caller=True)
@@ -137,13 +129,8 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
 
 
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
-    """Copy Blob From URL. The copy is complete before the answer. The source may have up to 256
-    MiB.
-
-    Raises: as copy_blob, without the lease error; Md5Mismatch, RequestBodyTooLarge with MaxLimit,
-        BothUserTagsAndSourceTagsCopyPresentException, InvalidSourceBlobType for a page blob.
-    """
-    given = call.input
+    """The copy is complete before the answer. The source may have up to 256 MiB."""
+    request = call.input
     source, _ = await _open(services, call, by_caller=False)
     try:
         if source.page is not None:
@@ -151,9 +138,9 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
         bytes_max = limits.COPY_FROM_URL_BYTES_MAX
         if (source.size_bytes or 0) > bytes_max:
             raise errors.body_too_large(bytes_max)
-        wants_md5 = given.source_md5 is not None
+        wants_md5 = request.source_md5 is not None
         moved = await transfer(services.store.contents, source, md5=wants_md5, bytes_max=bytes_max)
-        delay = _delay(services.held.of(RehydrationDelays), given, source)
+        delay = _delay(services.held.of(RehydrationDelays), request, source)
         return await _complete(services, call, source, moved, delay, require_infinite_lease=False)
     except SourceBroken as broken:
         raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
@@ -164,29 +151,25 @@ async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
 async def _open(
     services: Services, call: Call[CopyBlob], *, by_caller: bool
 ) -> tuple[OpenBlob, CopyOrder]:
-    """Open the source. Return it with the copy order from which it can be opened again.
-
-    Arguments:
-        by_caller: see SourceRequest.
-    """
-    given = call.input
-    url, wanted = given.source, given.source_conditions
+    """Open the source. Return it with the copy order from which it can be opened again."""
+    request = call.input
+    url, conditions = request.source, request.source_conditions
     check_url(url)
-    conditional.require_write_combination(wanted)
+    conditional.require_write_combination(conditions)
     await views.check_blob(services, call)
-    metadata = given.metadata or None
+    metadata = request.metadata or None
     destination = f"{call.target.account}/{call.target.container}"
-    asked = SourceRequest(
-        wanted,
-        authorization=given.authorization,
-        with_tags=given.copies_tags,
+    source_request = SourceRequest(
+        conditions,
+        authorization=request.authorization,
+        with_tags=request.copies_tags,
         by_caller=by_caller,
     )
-    source, local = await open_named(services, call, url, asked)
+    source, local = await open_named(services, call, url, source_request)
     try:
-        if given.tier is not None:
-            tiers.check_given(source.kind, given.tier, source.size_bytes or 0)
-        tiers.require_copy_tier(source.tier, given.tier)
+        if request.tier is not None:
+            tiers.check_given(source.kind, request.tier, source.size_bytes or 0)
+        tiers.require_copy_tier(source.tier, request.tier)
     except BaseException:
         await source.close()
         raise
@@ -203,16 +186,16 @@ async def _complete(
     require_infinite_lease: bool,
 ) -> CopyResult:
     """Commit a copy whose bytes have been read."""
-    given = call.input
+    request = call.input
     copy_id = guid(services.clock)
     try:
-        if given.source_md5 is not None:
+        if request.source_md5 is not None:
             arrived = Received(moved.body.size_bytes, 0, moved.md5, None, None)
-            intake.verify(Digests(given.source_md5), arrived)
+            intake.verify(Digests(request.source_md5), arrived)
 
         def decide(state: BlobState, change: BlobChange) -> CopyResult:
             begun = copies.started(
-                copy_id, url_without_credentials(given.source), moved.body.size_bytes
+                copy_id, url_without_credentials(request.source), moved.body.size_bytes
             )
             copy = copies.succeeded(begun, change.stamp)
             head = _replace(
@@ -276,8 +259,8 @@ async def _begin(
     return begun
 
 
-def _copy_of(found: Record | None) -> Copy | None:
-    head = blob_records.visible(found)
+def _copy_of(record: Record | None) -> Copy | None:
+    head = blob_records.visible(record)
     return None if head is None else head.copy
 
 
@@ -291,8 +274,8 @@ async def _wait_for_end(
     """
     ref = Ref(keys.blob(generation_of(call), call.target.blob), keys.HEAD_KEY)
 
-    def read(found: Record | None) -> tuple[Copy | None, CopyResult]:
-        head = blob_records.visible(found)
+    def read(record: Record | None) -> tuple[Copy | None, CopyResult]:
+        head = blob_records.visible(record)
         copy = None if head is None else head.copy
         if head is None or copy is None:
             return None, begun
@@ -313,16 +296,13 @@ def _replace(
     delay: int,
     require_infinite_lease: bool,
 ) -> BlobRecord:
-    """Write the destination's head, with the body that the copy has so far.
-
-    Arguments:
-        delay: the ticks for which the copy stays archived.
-    """
+    """Write the destination's head, with the body that the copy has so far. `delay` is the ticks
+    for which the copy stays archived."""
     refuse_pending_copy(state.head)
-    given = call.input
+    request = call.input
     if state.head is not None and state.head.committed:
         blob_copies.require_same_type(source.kind, state.head.kind)
-    sealed = appends.sealed_copy(source.kind, source.sealed, given.seal)
+    sealed = appends.sealed_copy(source.kind, source.sealed, request.seal)
     if require_infinite_lease and state.head is not None:
         blob_copies.require_infinite_lease(state.head.lease, state.now)
     page = None
@@ -339,23 +319,23 @@ def _replace(
         change,
         new=new,
         properties=properties,
-        metadata=given.metadata or source.metadata,
-        tier=given.tier,
+        metadata=request.metadata or source.metadata,
+        tier=request.tier,
         copy=copy,
-        tags=source.tags if given.copies_tags else given.tags,
+        tags=source.tags if request.copies_tags else request.tags,
         kind=source.kind,
         sealed=sealed,
         page=page,
-        immutability=given.immutability,
-        rehydration=new_rehydration(given.tier or "", given.priority, delay, change.stamp),
+        immutability=request.immutability,
+        rehydration=new_rehydration(request.tier or "", request.priority, delay, change.stamp),
     )
 
 
-def _delay(delays: RehydrationDelays, given: CopyBlob, source: OpenBlob) -> int:
+def _delay(delays: RehydrationDelays, request: CopyBlob, source: OpenBlob) -> int:
     """Return how long the copy of an archived blob stays archived itself, in ticks."""
-    if given.tier is None or not tiers.leaves_archive(source.tier, given.tier):
+    if request.tier is None or not tiers.leaves_archive(source.tier, request.tier):
         return 0
-    return delays.ticks(given.priority)
+    return delays.ticks(request.priority)
 
 
 def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyResult:
@@ -373,16 +353,11 @@ def _made(head: BlobRecord, copy: Copy, moved: TransferredBody | None) -> CopyRe
 
 
 class AbortCopy(msgspec.Struct, frozen=True):
-    """Input of Abort Copy Blob: the id of the copy."""
-
     copy_id: str
 
 
 async def abort_copy(services: Services, call: Call[AbortCopy]) -> None:
-    """Abort Copy Blob: the destination remains as an empty blob.
-
-    Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what guard_blob raises.
-    """
+    """The destination remains as an empty blob."""
 
     def decide(state: BlobState, change: BlobChange) -> None:
         head = state.head

@@ -1,7 +1,6 @@
 """Incremental Copy Blob: the request that starts a copy of a snapshot of a page blob.
 
-Lives here: which sources and destinations are accepted, and the commit that begins the copy. Must
-not live here: the work (copies/incremental_jobs.py), other copies (copies/copying.py).
+Lives here: which sources and destinations are accepted, and the commit that begins the copy.
 
 Source: "Incremental Copy Blob"; reference section 5.
 """
@@ -43,19 +42,13 @@ _ASKED: Final = SourceRequest(by_caller=True)
 
 
 class CopyIncrementally(msgspec.Struct, frozen=True):
-    """Input of Incremental Copy Blob: the URL of a snapshot."""
+    """The URL of a snapshot."""
 
     source: str
 
 
 async def copy_incrementally(services: Services, call: Call[CopyIncrementally]) -> CopyResult:
-    """Incremental Copy Blob: start the copy, which is pending in the answer.
-
-    Raises: StorageError InvalidHeaderValue (no usable URL), InvalidSourceBlobUrl,
-        IncrementalCopySourceMustBeSnapshot, InvalidSourceBlobType, IncrementalCopyBlobMismatch,
-        IncrementalCopyOfEralierVersionSnapshotNotAllowed, CannotVerifyCopySource,
-        PendingCopyOperation, and what guard_blob raises.
-    """
+    """Start the copy, which is pending in the answer."""
     url = call.input.source
     check_url(url)
     await views.check_blob(services, call)

@@ -1,8 +1,7 @@
 """The work of an incremental copy: from the changes of a snapshot to a snapshot of the destination.
 
 Lives here: which pages are written and cleared, in commits of bounded size, and the last commit,
-which takes the snapshot. Must not live here: the request (incremental.py), other copies
-(copies/jobs.py). Source: "Incremental Copy Blob".
+which takes the snapshot. Source: "Incremental Copy Blob".
 
 The destination itself cannot be read, so its intermediate states are invisible. Its snapshot is
 taken when the copy is complete. A copy that starts again repeats the same writes.
@@ -49,13 +48,7 @@ _Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 
 
 async def run_incremental(services: Services, job: Job, source: OpenBlob) -> None:
-    """Run a pending incremental copy to its end.
-
-    Arguments:
-        source: the snapshot, with a registered reader.
-
-    Raises: NotPending; SourceBroken, DataDamaged, the engine's errors.
-    """
+    """Run a pending copy to its end. `source` is the snapshot, with a registered reader."""
     run = _IncrementalCopyRun(services, services.held.of(Readers), job, source)
     async with run.previous() as before:
         if before is None:
@@ -72,8 +65,6 @@ def _emptied(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
 
 
 class _IncrementalCopyRun:
-    """One execution of an incremental copy."""
-
     def __init__(self, services: Services, readers: Readers, job: Job, source: OpenBlob) -> None:
         assert source.page is not None and job.order is not None
         self._services = services
@@ -97,8 +88,8 @@ class _IncrementalCopyRun:
             await reading.wait_for_mutations()
             copied = _incremental(await self._head()).copied
             refs = [Ref(partition, keys.snapshot(copied))]
-            (found,) = await services.store.read(refs) if copied else [None]
-            before = blob_records.BLOB.of(found)
+            (record,) = await services.store.read(refs) if copied else [None]
+            before = blob_records.BLOB.of(record)
             body = None if before is None or before.page is None else before.body
             if body is not None and not are_of_one_map(body, self._page.body):
                 body = None
@@ -108,8 +99,8 @@ class _IncrementalCopyRun:
             reading.end()
 
     async def _head(self) -> BlobRecord:
-        (found,) = await self._services.store.read([Ref(self._partition, keys.HEAD_KEY)])
-        head = blob_records.BLOB.of(found)
+        (record,) = await self._services.store.read([Ref(self._partition, keys.HEAD_KEY)])
+        head = blob_records.BLOB.of(record)
         if head is None or head.copy is None or head.copy.id != self._job.token:
             raise NotPending
         return head
@@ -118,12 +109,12 @@ class _IncrementalCopyRun:
         """Write and clear the pages that have changed in the source."""
         resume: int | None = 0
         while resume is not None:
-            found = await list_to_copy(
+            part = await list_to_copy(
                 self._page.place, before, self._page.body, resume, self._size_bytes
             )
-            for one in found.ranges:
+            for one in part.ranges:
                 await self._copy_range(one)
-            resume = found.resume
+            resume = part.resume
 
     async def _copy_range(self, one: Range) -> None:
         store = self._services.store
@@ -237,7 +228,7 @@ class _Decided(Decision[None], frozen=True):
     reader: Callable[[int], int]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: NotPending, Outdated, Backlog."""
+        """Raises: NotPending, Outdated, Backlog."""
         head, place = found[self.head], found[self.place]
         if place is None or place.generation != self.job.generation:
             raise NotPending

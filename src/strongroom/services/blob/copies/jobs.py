@@ -1,9 +1,8 @@
 """Pending copies to blobs: work that continues after the answer to Copy Blob, and after a restart.
 
 Lives here: copying the bytes, recording the progress, and the last commit. Only a copy that is
-still pending may make that commit, so an abort always wins. Must not live here: the requests
-(copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
-"Copy Blob", "Working with a pending copy".
+still pending may make that commit, so an abort always wins. Source: "Copy Blob", "Working with a
+pending copy".
 """
 
 from __future__ import annotations
@@ -43,11 +42,6 @@ Edit = Callable[[BlobRecord, Copy, BlobChange], BlobRecord]
 
 
 async def run_copy(services: Services, job: Job) -> None:
-    """Run a pending copy until it succeeds, fails or is no longer pending. The job can then be
-    removed.
-
-    Raises: the engine's errors (the job is then tried again).
-    """
     assert job.order is not None
     await run_pending(services, job, job.blob, _PendingBlobCopy(services, job, job.order), OWN)
 
@@ -59,11 +53,9 @@ class _PendingBlobCopy(PendingCopy):
         self._of = services, job, order
 
     async def begin(self) -> None:
-        """See PendingCopy.begin."""
         await _progress(*self._of, 0)
 
     async def copy(self, source: OpenSource) -> None:
-        """See PendingCopy.copy."""
         services, job, order = self._of
         blob = as_blob(source)
         if await _is_incremental(services, job):
@@ -79,13 +71,10 @@ class _PendingBlobCopy(PendingCopy):
             await _succeed(services, job, order, blob, moved)
 
     async def fail(self, reason: str) -> None:
-        """See PendingCopy.fail."""
         await _fail(*self._of, reason)
 
 
 async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: int) -> None:
-    """Record the progress of a copy. Raises: NotPending."""
-
     def edit(head: BlobRecord, copy: Copy, change: BlobChange) -> BlobRecord:
         return msgspec.structs.replace(head, copy=copies.advanced(copy, done_bytes))
 
@@ -93,8 +82,8 @@ async def _progress(services: Services, job: Job, order: CopyOrder, done_bytes: 
 
 
 async def _is_incremental(services: Services, job: Job) -> bool:
-    (found,) = await services.store.read([Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)])
-    head = blob_records.BLOB.of(found)
+    (record,) = await services.store.read([Ref(keys.blob(job.generation, job.blob), keys.HEAD_KEY)])
+    head = blob_records.BLOB.of(record)
     return head is not None and head.page is not None and head.page.incremental is not None
 
 

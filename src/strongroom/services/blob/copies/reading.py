@@ -1,8 +1,8 @@
 """Opening the source of a copy to a blob: a blob of this server in one consistent state.
 
-Lives here: the pinning of a source, so that a copy never mixes two of its states. Must not live
-here: who may read it (the locator that the program is composed with). Source: "Copy Blob",
-"Remarks".
+Lives here: the pinning of a source, so that a copy never mixes two of its states. Also here: the
+request for the tags of a source on another server. Source: "Copy Blob", "Remarks"; "Copy Blob From
+URL", header x-ms-copy-source-tag-option.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from strongroom.errors import blob as blob_errors
 from strongroom.errors import copies as copy_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
-from strongroom.semantics.blob import pages, tiers
+from strongroom.semantics.blob import pages, tags, tiers
 from strongroom.semantics.core import conditions as conditional
 from strongroom.services.blob.bodies.rereading import RetriedRead
-from strongroom.services.blob.copies.source_tags import remote_tags
 from strongroom.services.blob.copies.sources import OpenBlob, PageSource, as_blob
 from strongroom.services.blob.decisions.rehydration import as_of
 from strongroom.services.core.calls import Call
@@ -46,7 +45,8 @@ from strongroom.store.blob.bodies.readers import Readers, Reading
 from strongroom.store.blob.bodies.reading import to_store
 from strongroom.store.core import keys, records
 from strongroom.store.core.keys import Past
-from strongroom.values import etag_text
+from strongroom.values import Metadata, etag_text
+from strongroom.wire.blob.tags import read_tags
 
 # To read a range of a content that is longer than this, the whole content is not verified.
 _VERIFIED_FOR_RANGE_BYTES_MAX: Final = 16 * limits.MIB
@@ -55,12 +55,7 @@ _VERIFIED_FOR_RANGE_BYTES_MAX: Final = 16 * limits.MIB
 async def open_named(
     services: Services, call: Call[Any], url: str, wanted: SourceRequest
 ) -> tuple[OpenBlob, LocalSource | None]:
-    """Open the source that a URL names, on this server or another.
-
-    Returns: the open source, and where it is on this server; None = it is on another server.
-
-    Raises: as `opening.open_named`.
-    """
+    """Return the open source, and where it is on this server; None = it is on another."""
     opened, local = await opening.open_named(services, call, url, wanted, OWN)
     source = as_blob(opened)
     if local is None and wanted.with_tags:
@@ -73,7 +68,7 @@ async def _add_tags(
 ) -> None:
     """Request the tags of a source on another server. Close the source if that fails."""
     try:
-        source.tags = await remote_tags(sources, url, wanted.authorization)
+        source.tags = await _remote_tags(sources, url, wanted.authorization)
     except SourceBroken as broken:
         await source.close()
         raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
@@ -82,14 +77,36 @@ async def _add_tags(
         raise
 
 
+async def _remote_tags(sources: CopySources, url: str, authorization: str | None) -> Metadata:
+    """Request the tags of a source on another server, as Get Blob Tags does.
+
+    The credentials in `url`, or `authorization`, must permit reading the tags.
+    """
+    address = url.partition("#")[0]
+    joined = "&" if "?" in address else "?"
+    request = SourceRequest(authorization=authorization)
+    source = await sources.open_remote(f"{address}{joined}comp=tags", request)
+    data = b""
+    try:
+        async for chunk in source:
+            data += chunk
+            if len(data) > limits.XML_BODY_BYTES_MAX:
+                raise SourceBroken("the document of its tags is too long")
+    finally:
+        await source.close()
+    try:
+        return tags.check(read_tags(data))
+    except StorageError as refusal:
+        text = f"The copy source's tags cannot be read: {refusal.message}"
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text) from None
+
+
 async def open_local(
     services: Services, source: LocalSource, wanted: SourceRequest = WHOLE
 ) -> OpenBlob:
     """Pin a blob of this server, check the conditions on it, and return it open.
 
-    Raises: StorageError CannotVerifyCopySource (missing, or uncommitted), InvalidRange, the errors
-        of `wanted`, InternalError (a part of the source is missing),
-        OperationNotAllowedOnIncrementalCopyBlob. DataDamaged, also while it is read.
+    Raises: DataDamaged, also while it is read; InternalError when a part of the source is missing.
     """
     partition = keys.blob(source.generation, source.blob)
     blob_name = f"{source.account}/{source.container}/{source.blob}"
@@ -120,13 +137,12 @@ OWN: Final = Opener(Service.BLOB, open_local)
 
 
 def _check_conditions(wanted: SourceRequest, blob: BlobRecord) -> None:
-    """Refuse a source that does not meet the conditions or is archived. Raises: StorageError."""
-    tags = dict(blob.tags)
+    blob_tags = dict(blob.tags)
     if not wanted.is_read:
         # A copy of an archived blob may be possible, depending on the tier of the copy.
-        conditional.check_source(wanted.conditions, blob.shown_etag, blob.modified, tags)
+        conditional.check_source(wanted.conditions, blob.shown_etag, blob.modified, blob_tags)
         return
-    conditional.check_read_source(wanted.conditions, blob.shown_etag, blob.modified, tags)
+    conditional.check_read_source(wanted.conditions, blob.shown_etag, blob.modified, blob_tags)
     try:
         tiers.require_online(blob.tier)
     except StorageError as refusal:

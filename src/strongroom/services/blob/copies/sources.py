@@ -1,7 +1,6 @@
 """The facts about a copy's source besides its bytes, if the source is a blob of this server.
 
-Lives here: `OpenBlob`. Must not live here: sources of every kind (services/core/copies/sources.py),
-reading of blobs (copies/reading.py). Source: "Copy Blob", "Remarks".
+Lives here: `OpenBlob`. Source: "Copy Blob", "Remarks".
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class OpenBlob(OpenSource):
 
 
 def as_blob(source: OpenSource) -> OpenBlob:
-    """Return the same source as an OpenBlob, for a copy to a blob."""
     if isinstance(source, OpenBlob):
         return source
     return OpenBlob(

@@ -1,7 +1,6 @@
 """Transfer of the bytes of a copy, from an open source into a body that a commit can take.
 
-Lives here: reading the source within its bounds. Must not live here: how the body is stored
-(store/blob/bodies/), decisions, HTTP.
+Lives here: reading the source within its bounds.
 """
 
 from __future__ import annotations
@@ -39,15 +38,9 @@ async def transfer(
     bytes_max: int | None = None,
     progress: Progress | None = None,
 ) -> TransferredBody:
-    """Read a source to its end.
+    """Read a source to its end. `progress` is called from time to time with the bytes read so far.
 
-    Arguments:
-        md5: also compute the MD5 of the whole.
-        bytes_max: refuse a source that is longer.
-        progress: called from time to time with the bytes read so far; what it raises ends the
-            transfer.
-
-    Raises: SourceBroken; StorageError RequestBodyTooLarge with MaxLimit; Full, Unavailable.
+    Raises: SourceBroken, and what `progress` raises.
     """
     feed = _SourceStream(source, md5, bytes_max, progress)
     write = source.copy_writer or receive_copy
@@ -80,7 +73,6 @@ class _SourceStream:
             raise SourceBroken("The copy source ended early.")
 
     async def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
-        """Yield the next `size_bytes` bytes."""
         while size_bytes:
             chunk = self._rest or await self._next()
             if not chunk:
@@ -94,7 +86,9 @@ class _SourceStream:
         self._done_bytes += len(chunk)
         longest = self.size_bytes if self._bytes_max is None else self._bytes_max
         if longest is not None and self._done_bytes > longest:
-            raise _too_long(longest, self._bytes_max is not None)
+            if self._bytes_max is not None:
+                raise errors.body_too_large(longest)
+            raise SourceBroken("The copy source sent more than it announced.")
         if self._md5 is not None:
             self._md5.update(chunk)
         due = self._done_bytes - self._reported_bytes >= _PROGRESS_BYTES
@@ -102,9 +96,3 @@ class _SourceStream:
             self._reported_bytes = self._done_bytes
             await self._progress(self._done_bytes)
         return chunk
-
-
-def _too_long(longest: int, is_limit: bool) -> Exception:
-    if is_limit:
-        return errors.body_too_large(longest)
-    return SourceBroken("The copy source sent more than it announced.")

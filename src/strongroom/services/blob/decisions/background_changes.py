@@ -1,7 +1,6 @@
 """How background work changes a blob: without a caller, and so without authorization.
 
-Lives here: that way, beside the one for requests (changing.py). Must not live here: the work itself
-(copies/jobs.py, retention.py, sweeper.py).
+Lives here: that way, beside the one for requests (changing.py).
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ async def change_in_background(
 
     Arguments:
         container: account/container that must still have `generation`; None = it is not checked.
-        purpose: see Engine.update.
         further: what `decide` reads in `state.found`, and guards.
 
     Returns: what `decide` returns; None when the container was deleted or replaced.
@@ -73,7 +71,6 @@ class _BackgroundDecision(Decision[T | None], Generic[T], frozen=True):
     place: ReadOne[ContainerRecord] | None
 
     def decide(self, found: Found, stamp: int) -> Commit[T | None]:
-        """See Decision.decide. The result is None when the container was deleted or replaced."""
         if self.place is not None:
             container = found[self.place]
             if container is None or container.generation != self.generation:

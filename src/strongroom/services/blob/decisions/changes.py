@@ -1,7 +1,6 @@
 """The writes of a decision on one blob: heads, bodies, uploads, and the garbage they leave behind.
 
-Lives here: `BlobChange`, which collects the writes of one commit. Must not live here: Azure's
-rules, or the records of a body (each kind of body writes its own, store/blob/bodies/).
+Lives here: `BlobChange`, which collects the writes of one commit.
 """
 
 from __future__ import annotations
@@ -54,12 +53,10 @@ class _HeadRecordChange:
 
     @property
     def is_changed(self) -> bool:
-        """Return whether the commit must write the record."""
         before = self.before
         return self._is_written or self.versions != (0 if before is None else before.versions)
 
     def after(self) -> BlobRecord | None:
-        """Return the record that is there after the commit."""
         head_record, before, count = self._next, self.before, self.versions
         if head_record is None and count and before is not None:
             head_record = blob_records.as_vacant(before)
@@ -78,13 +75,9 @@ class BlobChange:
     """The writes of one commit in one blob's partition.
 
     Arguments:
-        partition: the blob's.
         generation: the container's.
-        name: the blob's.
-        stamp: the commit's.
         head_record: the record at the head's key before the commit: a head, a soft-deleted head,
             a vacant one, or None.
-        upload: the upload in progress before, or None.
     """
 
     def __init__(
@@ -114,7 +107,7 @@ class BlobChange:
         self._tag_changes: list[TagChange] = []
 
     def put(self, key: Key, value: bytes | None) -> None:
-        """Write or delete a key. The last write to a key wins."""
+        """The last write to a key wins."""
         self._writes[key] = value
 
     def put_head(self, head: BlobRecord) -> None:
@@ -135,8 +128,7 @@ class BlobChange:
         self._place.last_version = version
 
     def put_state(self, past: Past | None, before: BlobRecord, after: BlobRecord) -> None:
-        """Write the new record of an existing snapshot or version; of the head if `past` is
-        None."""
+        """Write a state again that exists; `past` None = the head."""
         if past is None:
             self.put_head(after)
         elif past.is_version:
@@ -150,7 +142,6 @@ class BlobChange:
         self._put_version(version.version, None, version)
 
     def remove_version(self, version: BlobRecord) -> None:
-        """Remove a previous version."""
         self._place.versions -= 1
         if self._place.last_version == version.version:
             self._place.last_version = 0
@@ -194,7 +185,6 @@ class BlobChange:
         return upload
 
     def put_upload(self, upload: Upload) -> None:
-        """Write the upload in progress."""
         self.put(keys.UPLOAD_KEY, blob_records.UPLOAD.encode(upload))
 
     def replace_staged(self, key: Key, content: int) -> None:
@@ -203,8 +193,7 @@ class BlobChange:
         self._drop.append(content)
 
     def end_upload(self) -> None:
-        """End the upload: its blocks were committed, or the sweeper drops them. No-op without an
-        upload."""
+        """Its blocks were committed, or the sweeper drops them. No-op without an upload."""
         if self.upload is not None:
             self.put(keys.UPLOAD_KEY, None)
             self._after.append(self._expiry_job(self.upload, put=False))
@@ -244,11 +233,8 @@ class BlobChange:
             self.add_job(Job(JobKind.SWEEP_BLOB, self._generation, self._name))
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the commit's steps.
-
-        Jobs come first: a crash in between leaves a job without garbage, never garbage without a
-        job.
-        """
+        """Jobs come first: a crash in between leaves a job without garbage, never garbage without a
+        job."""
         head_record = self._place.after()
         if self._place.is_changed:
             value = None if head_record is None else blob_records.BLOB.encode(head_record)

@@ -1,9 +1,5 @@
 """The way to change a blob: load what the request names, guard it, and let a pure decision run at
-the engine's serial point.
-
-Must not live here: reads without a change (views.py), containers (containers.py), any one
-operation's behaviour, HTTP, SQL.
-"""
+the engine's serial point."""
 
 from __future__ import annotations
 
@@ -104,8 +100,6 @@ async def change_blob(
     Arguments:
         decide: pure: (state, change) -> result; it collects the writes in `change`.
         further: what `decide` reads in `state.found`, and guards.
-
-    Raises: StorageError as guard_blob and the decision do; the engine's errors.
     """
     call = call.with_pure_authorization()
     account, past = call.target.account, named_past(call)
@@ -142,10 +136,7 @@ async def change_blob(
 
 
 async def _stop_deletion(services: Services, call: Call[Any]) -> None:
-    """Make a deletion of the container that is under way check for blobs again.
-
-    Raises: StorageError ContainerNotFound when the deletion has been committed.
-    """
+    """Make a deletion of the container that is under way check for blobs again."""
     reads = Reads()
     place = reads.add(place_ref(call), records.CONTAINER)
     partition, purpose = place.ref.partition, call.rule.purpose
@@ -159,7 +150,6 @@ class _StopDeletion(Decision[None], frozen=True):
     place: ReadOne[ContainerRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError ContainerNotFound."""
         container = place_in(self.call, found, self.place)
         unmarked = msgspec.structs.replace(container, deleting=0)
         write = Write(self.place.ref.key, records.CONTAINER.encode(unmarked))
@@ -170,8 +160,8 @@ class _StopDeletion(Decision[None], frozen=True):
 def _retention(properties: Record | None) -> tuple[int, bool]:
     """Return the days for which the account keeps a displaced state, and whether it permits
     permanent deletion."""
-    found = records.PROPERTIES.of(properties)
-    policy = None if found is None else found.delete_retention
+    stored = records.PROPERTIES.of(properties)
+    policy = None if stored is None else stored.delete_retention
     if policy is None or not policy.enabled:
         return 0, policy is not None and bool(policy.allow_permanent_delete)
     return policy.days or 0, bool(policy.allow_permanent_delete)
@@ -188,8 +178,6 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     """A decision on one blob on behalf of a caller, who is authorized first.
 
     Arguments:
-        change: the decision on the blob's state.
-        switches: the account's switches.
         named: the snapshot or version that is named; None = it is the head.
         body: the records of the head's body; None = they are not read.
     """
@@ -205,14 +193,12 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     body: ReadAll[bytes] | None = None
 
     def with_body(self) -> _CallerDecision[T]:
-        """Return the same decision, which also reads the records of the head's body."""
         reads = Reads(self.reads)
         body = add_body(reads, self.partition, None)
         return msgspec.structs.replace(self, reads=reads.refs, body=body)
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[T, bool]]:
-        """Return the commit. Its result pairs the decision's result with whether work is due at
-        once."""
+        """The result pairs the decision's with whether work is due at once."""
         call = self.call
         container = place_in(call, found, self.place)
         head_record = found[self.head]
@@ -250,8 +236,7 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     def _named(
         self, found: Found, head: BlobRecord | None, stamp: int
     ) -> tuple[BlobRecord | None, Past | None]:
-        """Return the state that the request names, and which snapshot or previous version that
-        is."""
+        """Past None = the head, also as the current version."""
         if self.named is None:
             return head, None
         past, read = self.named

@@ -1,8 +1,5 @@
-"""The ways to read a committed container (`view_container`) and to change one (`change_container`).
-
-Lives here: both, which guard the container first. Must not live here: blobs (views.py,
-changing.py), any one operation's behaviour, HTTP, SQL.
-"""
+"""The ways to read a committed container (`view_container`) and to change one
+(`change_container`)."""
 
 from __future__ import annotations
 
@@ -29,10 +26,7 @@ ContainerDecision = Callable[[ContainerRecord, int], tuple[T, ContainerRecord | 
 
 
 async def view_container(services: Services, call: Call[Any]) -> tuple[ContainerRecord, int]:
-    """Return the committed container, guarded, with store time. Wait when the request asks for it.
-
-    Raises: StorageError ContainerNotFound, lease and condition errors.
-    """
+    """Guarded, with store time. Wait when the request asks for it."""
     if not call.terms.wait_s:
         return await _view_container_now(services, call)
     return await services.waiting.until_answered(
@@ -56,10 +50,7 @@ async def _view_container_now(services: Services, call: Call[Any]) -> tuple[Cont
 
 
 async def change_container(services: Services, call: Call[Any], decide: ContainerDecision[T]) -> T:
-    """Decide on a container's own record: (record, stamp) -> (result, new record or None).
-
-    Raises: StorageError ContainerNotFound, lease and condition errors, the decision's own.
-    """
+    """Decide on a container's own record: (record, stamp) -> (result, new record or None)."""
     ref = keys.container(call.target.account, call.target.container)
 
     def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
@@ -92,7 +83,6 @@ class _OfContainer(Decision[T], Generic[T], frozen=True):
     change: Callable[[ContainerRecord, int], Commit[T]]
 
     def decide(self, found: Found, stamp: int) -> Commit[T]:
-        """See Decision.decide."""
         container = place_in(self.call, found, self.place)
         guard_container(self.call, container, stamp)
         return self.change(container, stamp)

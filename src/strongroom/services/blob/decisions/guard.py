@@ -1,9 +1,8 @@
 """The records that a request about a blob or a container names, and the check of them before every
 decision: existence, type, lease, conditions.
 
-Lives here: one check per kind of resource, which applies the operation's `Rule` in that order. Must
-not live here: the rules themselves (semantics/). Source: conditions.md section 10 (order),
-leases.md sections 4 and 5.
+Lives here: one check per kind of resource, which applies the operation's `Rule` in that order.
+Source: conditions.md section 10 (order), leases.md sections 4 and 5.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _JUDGED_AS_READS: Final = (ConditionUse.READ, ConditionUse.TAGS, ConditionUse.BL
 
 
 def named_past(call: Call[Any]) -> Past | None:
-    """Return the snapshot or version that the request names. The version may be the current one."""
+    """The version may be the current one."""
     target = call.target
     if target.version is not None:
         return Past(target.version, True)
@@ -40,7 +39,6 @@ def named_past(call: Call[Any]) -> Past | None:
 
 
 def named_ref(call: Call[Any], past: Past | None) -> Ref:
-    """Return the key of the blob, snapshot or previous version that the request names."""
     partition = keys.blob(generation_of(call), call.target.blob)
     return ref_of((partition, keys.HEAD_KEY if past is None else keys.past(past)))
 
@@ -52,10 +50,6 @@ def add_body(reads: Reads, partition: Partition, past: Past | None) -> ReadAll[b
 
 def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
     """Refuse a request that the blob's existence, type, lease or conditions forbid.
-
-    Arguments:
-        blob: the head or snapshot that the request names; None when there is neither.
-        now: store time in ticks.
 
     Raises: StorageError BlobNotFound, InvalidBlobType, the lease errors (412), ConditionNotMet (304
         or 412), BlobAlreadyExists and the 400s of conditions.md.
@@ -90,10 +84,7 @@ def guard_blob(call: Call[object], blob: BlobRecord | None, now: int) -> None:
 
 
 def scope_of_new(call: Call[object]) -> str:
-    """Return the encryption scope of the blob that the request writes.
-
-    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy.
-    """
+    """Return the encryption scope of the blob that the request writes."""
     container = None if call.place is None else call.place.record
     if not isinstance(container, ContainerRecord):
         return call.terms.scope or ""
@@ -106,11 +97,7 @@ def scope_of_new(call: Call[object]) -> str:
 
 def guard_scope(call: Call[object], blob: BlobRecord | None) -> None:
     """Refuse an encryption scope that the container or the blob does not allow, and a request that
-    has to name the blob's and does not. A container's default scope need not be named.
-
-    Raises: StorageError RequestForbiddenByContainerEncryptionPolicy,
-        BlobCustomerSpecifiedEncryptionMismatch, BlobUsesCustomerSpecifiedEncryption.
-    """
+    has to name the blob's and does not. A container's default scope need not be named."""
     scope = scope_of_new(call)
     if call.terms.scope is None:
         if blob is not None and blob.committed:
@@ -129,10 +116,7 @@ def _guard_missing(call: Call[object], blob: BlobRecord | None) -> None:
 
 
 def guard_container(call: Call[object], container: ContainerRecord, now: int) -> None:
-    """Refuse a request that the container's lease or the date conditions forbid.
-
-    Raises: StorageError, the lease errors (412), ConditionNotMet, ConditionHeadersNotSupported.
-    """
+    """Refuse a request that the container's lease or the date conditions forbid."""
     leases.guard(container.lease, call.terms.lease_id, call.rule.lease, now)
     use, conditions = call.rule.conditions, call.terms.conditions
     if use is ConditionUse.NONE or conditions is conditional.NONE:

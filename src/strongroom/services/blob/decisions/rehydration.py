@@ -1,8 +1,7 @@
 """Rehydration: the time that an archived blob takes to become readable again.
 
-Lives here: the duration on this server, and a blob's record as of a given time. Must not live here:
-which tiers there are and what they refuse (semantics/blob/tiers.py), Set Blob Tier
-(tiers/tiering.py). Source: "Rehydrate an archived blob to an online tier"; reference section 11.
+Lives here: the duration on this server, and a blob's record as of a given time. Source: "Rehydrate
+an archived blob to an online tier"; reference section 11.
 
 The record contains the end of the rehydration. Readers apply `as_of` first, so the end needs no
 background job, and a restart changes nothing.
@@ -24,7 +23,7 @@ class RehydrationDelays(msgspec.Struct, frozen=True):
     high_s: float = 0.0
 
     def ticks(self, priority: str) -> int:
-        """Return the duration for this priority in ticks; 0 = the rehydration ends at once."""
+        """In ticks; 0 = the rehydration ends at once."""
         seconds = self.high_s if priority == HIGH else self.standard_s
         return int(seconds * TICKS_PER_S)
 
@@ -40,5 +39,5 @@ def as_of(blob: BlobRecord, now: int) -> BlobRecord:
 
 
 def new_rehydration(tier: str, priority: str, delay: int, now: int) -> Rehydration | None:
-    """Return a new rehydration to a tier; None when it ends at once."""
+    """None when it ends at once."""
     return Rehydration(tier, priority, now + delay) if delay else None

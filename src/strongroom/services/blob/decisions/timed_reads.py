@@ -1,7 +1,6 @@
 """Reading the records of a blob or container, and the time at which they are judged.
 
-Lives here: which of the records that were read is meant, and whether it depends on the time. Must
-not live here: whether a request may read it (views.py, containers.py, guard.py).
+Lives here: which of the records that were read is meant, and whether it depends on the time.
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ Pick = Callable[..., Timed[R]]
 
 
 def of_blob(found: Found, named: ReadOne[BlobRecord], now: int | None = None) -> Timed[BlobRecord]:
-    """Return the blob, and whether it depends on the time. See Pick."""
     blob = shown(found[named])
     if blob is None:
         return None, False
@@ -37,7 +35,6 @@ def of_blob(found: Found, named: ReadOne[BlobRecord], now: int | None = None) ->
 def of_container(
     found: Found, named: ReadOne[ContainerRecord], now: int | None = None
 ) -> Timed[ContainerRecord]:
-    """See Pick."""
     container = found[named]
     return container, container is not None and container.lease is not None
 
@@ -49,11 +46,7 @@ def version_among(
     head: ReadOne[BlobRecord],
     now: int | None = None,
 ) -> Timed[BlobRecord]:
-    """Return the version of this id, current or previous. See Pick.
-
-    Arguments:
-        previous: the previous version of this id.
-    """
+    """The version of this id, current or previous."""
     current, is_timed = of_blob(found, head, now)
     if current is not None and current.version == version:
         return current, is_timed

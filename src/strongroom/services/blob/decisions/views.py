@@ -1,9 +1,5 @@
 """The way to read a committed blob: load what the request names, guard it, and wait for it if the
-request asks for that.
-
-Must not live here: changes (changing.py), containers (containers.py), any one operation's
-behaviour.
-"""
+request asks for that."""
 
 from __future__ import annotations
 
@@ -54,7 +50,7 @@ class BlobView(msgspec.Struct, frozen=True):
 
     @property
     def body_records(self) -> Sequence[Record | None]:
-        """The records of the body, none if they were not read."""
+        """Empty if they were not read."""
         return () if self.body is None else self.found.records(self.body)
 
 
@@ -71,8 +67,6 @@ def view_blob(
         further: what the caller reads in the view's `found`, from the same snapshot.
         wait: whether the operation supports `x-strongroom-wait`. A version is not waited for.
         with_body_records: whether the records of the body are read too.
-
-    Raises: StorageError as guard_blob does.
     """
     reads = Reads(() if further is None else further.refs)
     if call.target.version is not None:
@@ -161,8 +155,8 @@ class _WaitingBlobRead:
 
 
 async def check_blob(services: Services, call: Call[Any]) -> None:
-    """Refuse early, on committed state, what the serial point would refuse too, before a large
-    body is read. Raises: as guard_blob."""
+    """Refuse early, on committed state, what the serial point would refuse too, before a large body
+    is read."""
     reads = Reads()
     place = reads.add(place_ref(call), records.CONTAINER)
     named = reads.add(named_ref(call, named_past(call)), blob_records.BLOB)

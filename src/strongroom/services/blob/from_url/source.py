@@ -8,10 +8,8 @@ operation:
         given = PutBlock(call.input.block_id, call.input.source.digests)
         return await put_block(services, upload.call(given))
 
-Lives here: the order of the checks of destination and source. Must not live here: that body
-(services/core/copies/upload.py), any one operation, opening sources (copies/reading.py). The
-locator that the program is composed with decides who may read a source. Source: "Put Block From
-URL", "Put Blob From URL".
+Lives here: the order of the checks of destination and source. The locator that the program is
+composed with decides who may read a source. Source: "Put Block From URL", "Put Blob From URL".
 """
 
 from __future__ import annotations
@@ -35,8 +33,7 @@ T = TypeVar("T")
 
 
 class UrlSource(msgspec.Struct, frozen=True):
-    """The source of a request: its URL, the requirements on it, and the expected digests of the
-    bytes."""
+    """`digests` are the expected ones of the bytes."""
 
     url: str
     wanted: SourceRequest = SourceRequest(is_read=True)
@@ -52,9 +49,6 @@ async def uploaded_from(
     It yields one version of the source, whose later changes have no effect. Reading the body raises
     CannotVerifyCopySource when the source fails. The operation verifies the digests, as with any
     body.
-
-    Raises: StorageError InvalidHeaderValue (no usable URL), what guard_blob raises for the
-        destination, CannotVerifyCopySource, InvalidRange, BlobArchived.
     """
     check_url(source.url)
     # Checked first: for a caller who may not write, no server is contacted, and no source is

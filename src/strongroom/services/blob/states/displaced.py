@@ -1,18 +1,17 @@
 """What happens to a displaced state: a head that is changed, replaced or deleted, a snapshot or a
 version that is deleted.
 
-Lives here: the one place that decides whether such a state is dropped or kept, and how. Must not
-live here: which operations displace one (heads.py, attributes.py, snapshots.py), the end of a
-retention (retention.py). Source: "Soft delete for blobs", "Blob versioning"; reference section 9.
+Lives here: the one place that decides whether such a state is dropped or kept, and how. Source:
+"Soft delete for blobs", "Blob versioning"; reference section 9.
 
-| displaced                     | versions         | retention                  | neither  |
-| ----------------------------- | ---------------- | -------------------------- | -------- |
-| head, by Delete Blob          | previous version | deleted head, in its place | given up |
-| head, by a new one            | previous version | deleted snapshot           | given up |
-| head, by Set Blob Metadata    | previous version | not kept                   | not kept |
-| head, by Snapshot Blob        | previous version | not kept                   | not kept |
-| snapshot, by Delete Blob      | as without       | deleted snapshot           | given up |
-| previous version, by the same | as without       | deleted version            | given up |
+| displaced                     | versions         | retention                  | neither  | |
+----------------------------- | ---------------- | -------------------------- | -------- | | head,
+by Delete Blob          | previous version | deleted head, in its place | given up | | head, by a
+new one            | previous version | deleted snapshot           | given up | | head, by Set Blob
+Metadata    | previous version | not kept                   | not kept | | head, by Snapshot Blob
+| previous version | not kept                   | not kept | | snapshot, by Delete Blob      | as
+without       | deleted snapshot           | given up | | previous version, by the same | as without
+| deleted version            | given up |
 
 The first column that applies decides. "Versions": the account makes versions, or did so when the
 head was written. A head that is a version is never lost because versioning was switched off. A head
@@ -50,11 +49,7 @@ def new_version(state: BlobState, change: BlobChange) -> int:
 
 
 def displace_head(state: BlobState, change: BlobChange) -> None:
-    """Displace the present head, if any, because a new head replaces it.
-
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold, unless the old head
-        becomes a previous version, which keeps its protection.
-    """
+    """Displace the present head, if any, because a new head replaces it."""
     head, deleted_head = state.head, state.deleted_head
     if head is not None and _becomes_version(head, state):
         refuse_by_container(head, Attempt.OVERWRITE, state)
@@ -85,11 +80,7 @@ def head_to_modify(head: BlobRecord, state: BlobState, change: BlobChange) -> Bl
 
 
 def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
-    """Delete the blob with all of its snapshots. Return whether it is permanently deleted.
-
-    Raises: StorageError BlobImmutableDueToLegalHold; BlobImmutableDueToPolicy, unless the head
-        becomes a previous version, which keeps its policy.
-    """
+    """Delete the blob with all of its snapshots. Return whether it is permanently deleted."""
     if _becomes_version(head, state):
         refuse_by_container(head, Attempt.DELETE, state)
         immutability.require_no_hold(head.immutability)
@@ -117,8 +108,6 @@ def delete_past(past: Past, record: BlobRecord, state: BlobState, change: BlobCh
     """Delete a snapshot or a previous version.
 
     The caller writes the head afterwards, as `without_snapshots` or `without_version` returns it.
-
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
     refuse(record, Attempt.DELETE, state)
     if state.retention_days:
@@ -140,7 +129,6 @@ def drop_past(past: Past, record: BlobRecord, change: BlobChange) -> None:
 def without_snapshots(
     head: BlobRecord, deleted: Sequence[BlobRecord], state: BlobState
 ) -> BlobRecord:
-    """Return the head after the deletion of these snapshots."""
     left = head.snapshots - len(deleted)
     if deleted and state.retention_days:
         return msgspec.structs.replace(head, snapshots=left, shares=True)
@@ -148,14 +136,12 @@ def without_snapshots(
 
 
 def without_version(head: BlobRecord, deleted: BlobRecord, state: BlobState) -> BlobRecord:
-    """Return the head after the deletion of this previous version."""
     if state.retention_days:
         return head
     return msgspec.structs.replace(head, body=body_without(head, [deleted]))
 
 
 def body_without(head: BlobRecord, dropped: Sequence[BlobRecord]) -> Body:
-    """Return the head's body after the bodies of these snapshots and versions were dropped."""
     body = head.body
     for snapshot in dropped:
         body = body.without(snapshot.body)

@@ -1,8 +1,8 @@
 """The common part of all operations that create or replace a blob's head.
 
 Lives here: the rules shared by Put Blob, Put Block List and the copies. They say who may overwrite,
-what is kept (lease, snapshots) and what is dropped (body, staged blocks). Must not live here: where
-the new bytes come from. Source: reference sections 2 (Put Blob, 201) and 8.
+what is kept (lease, snapshots) and what is dropped (body, staged blocks). Source: reference
+sections 2 (Put Blob, 201) and 8.
 """
 
 from __future__ import annotations
@@ -56,10 +56,7 @@ def refuse_overwrite(call: Call[Any], head: BlobRecord | None) -> None:
 
 
 def refuse_tags(call: Call[Any]) -> None:
-    """Refuse with 403 AuthorizationPermissionMismatch a caller who may not read or write tags.
-
-    Raises: StorageError.
-    """
+    """Refuse with 403 AuthorizationPermissionMismatch a caller who may not read or write tags."""
     if not call.caller.grant.may_tag:
         row = errors.AUTHORIZATION_PERMISSION_MISMATCH
         raise StorageError(row, f"{row.message} Tags need the permission t.")
@@ -93,12 +90,7 @@ def replace_head(
 
     Arguments:
         page: the state of a page blob; None for any other.
-        immutability: the protection that the request gives the blob.
         rehydration: for an archived blob that gets `tier` when the rehydration ends.
-
-    Raises: StorageError PendingCopyOperation, UnauthorizedBlobOverwrite, SnapshotsPresent (a blob
-        of another type), OperationNotAllowedOnIncrementalCopyBlob; for tags
-        AuthorizationPermissionMismatch; what `refuse` and `check_requested_protection` raise.
     """
     before, kind = state.head, kind if page is None else BlobKind.PAGE
     _refuse_replacement(call, state, kind)
@@ -143,7 +135,6 @@ def replace_head(
 
 
 def _refuse_replacement(call: Call[Any], state: BlobState, kind: BlobKind) -> None:
-    """Refuse a new head of this kind. Raises: as replace_head."""
     before = state.head
     check_new_blob_allowed(state)
     refuse_pending_copy(before)
@@ -164,9 +155,6 @@ def _kept_tier(
 
 
 def modified_head(head: BlobRecord, stamp: int, **changes: Any) -> BlobRecord:
-    """Return the head after a change with a new ETag and Last-Modified.
-
-    The lease is the one after a write.
-    """
+    """With a new ETag and Last-Modified; the lease is the one after a write."""
     lease = kept_lease(head, stamp)
     return msgspec.structs.replace(head, etag=stamp, modified=stamp, lease=lease, **changes)

@@ -1,10 +1,9 @@
 """Set and Delete Blob Immutability Policy, Set Blob Legal Hold, and protection that a write gives.
 
 Lives here: the decisions, what protects a state, and what a caller and an account need to protect a
-blob at all. Must not live here: what a protection refuses (semantics/blob/immutability.py), where
-it refuses (displaced.py for states that would go, `refuse_change` for those that would change).
-Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy", "Set Blob Legal Hold";
-reference section 16.
+blob at all. A protection refuses in displaced.py for states that would go, in `refuse_change` for
+those that would change. Source: "Set Blob Immutability Policy", "Delete Blob Immutability Policy",
+"Set Blob Legal Hold"; reference section 16.
 
 A container is deleted in one commit, which cannot read its blobs. So the deletion first marks the
 container and then checks for blobs (containers/deleting.py). A blob cannot be protected while that
@@ -36,8 +35,6 @@ def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> 
 
     Arguments:
         appends: blocks are added to an append blob, which its container may permit.
-
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
     """
     container = state.protection
     if appends and container is not None and container.appends:
@@ -47,19 +44,13 @@ def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> 
 
 
 def refuse(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
-    """Refuse an attempt that a state's protection, its own or its container's, forbids.
-
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
-    """
+    """Refuse an attempt that a state's protection, its own or its container's, forbids."""
     protection = rules.combined(record.immutability, _of_container(record, state))
     rules.require_permitted(protection, attempt, state.now)
 
 
 def refuse_by_container(record: BlobRecord, attempt: Attempt, state: BlobState) -> None:
-    """Refuse an attempt that the container's protection forbids; the state's own is not checked.
-
-    Raises: StorageError BlobImmutableDueToPolicy, BlobImmutableDueToLegalHold.
-    """
+    """Refuse an attempt that the container's protection forbids; the state's own is not checked."""
     rules.require_permitted(_of_container(record, state), attempt, state.now)
 
 
@@ -79,28 +70,21 @@ def check_new_blob_allowed(state: BlobState) -> None:
 
 
 def check_requested_protection(
-    call: Call[Any], state: BlobState, wanted: Immutability
+    call: Call[Any], state: BlobState, requested: Immutability
 ) -> Immutability:
-    """Return the protection that a write gives the new blob.
-
-    Raises: StorageError AuthorizationPermissionMismatch, InvalidHeaderValue (a date that has
-        passed), ImmutableStorageWithVersioningNotEnabled.
-    """
+    """Return the protection that a write gives the new blob."""
     if not call.caller.grant.may_protect:
         row = errors.AUTHORIZATION_PERMISSION_MISMATCH
         text = f"{row.message} Immutability policies and legal holds need the permission i."
         raise StorageError(row, text)
-    if wanted.until:
-        rules.require_usable(wanted.until, state.now)
+    if requested.until:
+        rules.require_usable(requested.until, state.now)
     _require_protectable(state)
-    return wanted
+    return requested
 
 
 def _require_protectable(state: BlobState) -> None:
-    """Check that the account allows protection, and that no deletion of the container is under way.
-
-    Raises: StorageError ImmutableStorageWithVersioningNotEnabled; DeletionUnderWay.
-    """
+    """The account must allow protection, and no deletion of the container may be under way."""
     if not state.switches.immutability:
         raise StorageError(blob_errors.IMMUTABILITY_NOT_ENABLED)
     _require_unmarked(state)
@@ -112,27 +96,17 @@ def _require_unmarked(state: BlobState) -> None:
 
 
 class SetPolicy(msgspec.Struct, frozen=True):
-    """Input of Set Blob Immutability Policy: its end in ticks, and whether it is locked."""
-
     policy: Immutability
 
 
 async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
-    """Set Blob Immutability Policy of a blob, a snapshot or a version.
-
-    ETag, Last-Modified and the lease do not change.
-
-    Returns: the policy as it is now.
-    Raises: StorageError InvalidHeaderValue, BlobImmutableDueToPolicy (a locked policy would be
-        shortened or unlocked), ImmutableStorageWithVersioningNotEnabled, and what guard_blob
-        raises.
-    """
-    given = call.input.policy
+    """Of a blob, a snapshot or a version. ETag, Last-Modified and the lease do not change."""
+    policy = call.input.policy
 
     def decide(state: BlobState, change: BlobChange) -> Immutability:
         named = _named(state)
         _require_protectable(state)
-        after = rules.with_policy(named.immutability, given.until, given.locked, state.now)
+        after = rules.with_policy(named.immutability, policy.until, policy.locked, state.now)
         _put(state, after, change)
         return after
 
@@ -140,10 +114,7 @@ async def set_policy(services: Services, call: Call[SetPolicy]) -> Immutability:
 
 
 async def delete_policy(services: Services, call: Call[Any]) -> None:
-    """Delete Blob Immutability Policy. Nothing changes if there is none.
-
-    Raises: StorageError BlobImmutableDueToPolicy (it is locked), and what guard_blob raises.
-    """
+    """Nothing changes if there is none."""
 
     def decide(state: BlobState, change: BlobChange) -> None:
         named = _named(state)
@@ -155,18 +126,10 @@ async def delete_policy(services: Services, call: Call[Any]) -> None:
 
 
 class SetHold(msgspec.Struct, frozen=True):
-    """Input of Set Blob Legal Hold: whether there is to be one."""
-
     hold: bool
 
 
 async def set_hold(services: Services, call: Call[SetHold]) -> SetHold:
-    """Set Blob Legal Hold: set it, or clear it.
-
-    Raises: StorageError ImmutableStorageWithVersioningNotEnabled (to set one), and what guard_blob
-        raises.
-    """
-
     def decide(state: BlobState, change: BlobChange) -> SetHold:
         named = _named(state)
         if call.input.hold:

@@ -1,9 +1,7 @@
 """Soft-deleted blobs, snapshots and versions: Undelete Blob, and the end of retention.
 
-Lives here: the restore, and the job that drops states whose retention has ended. Must not live
-here: how a state comes to be kept (displaced.py), how it is permanently deleted before that
-(snapshots.py), listings. Source: "Undelete Blob", "Soft delete for blobs", "Blob versioning";
-reference section 9.
+Lives here: the restore, and the job that drops states whose retention has ended. Source: "Undelete
+Blob", "Soft delete for blobs", "Blob versioning"; reference section 9.
 
 Both handle many snapshots and versions in several commits. Each commit reads the records that it
 changes again, so both may run concurrently with each other and with all other writes. Nothing that
@@ -75,36 +73,36 @@ async def _find(
     store: Engine, partition: Partition, first: bytes, until: bytes, most: int, is_wanted: IsWanted
 ) -> Found:
     hidden = first[:1] == keys.VERSION
-    found: Found = []
-    while len(found) < most:
+    states: Found = []
+    while len(states) < most:
         page = await store.read_range(partition, hidden, first, until, _PAGE_RECORDS)
         for item in page:
             past, record = keys.past_of(item.name), blob_records.BLOB.decode(item.value)
             if past is not None and is_wanted(record):
-                found.append((past, record))
+                states.append((past, record))
         if len(page) < _PAGE_RECORDS:
             break
         first = page[-1].name + b"\0"
-    return found[:most]
+    return states[:most]
 
 
 async def undelete_blob(services: Services, call: Call[Any]) -> None:
-    """Undelete Blob: restore the blob, if it is deleted, and its deleted snapshots and versions.
+    """Restore the blob, if it is deleted, and its deleted snapshots and versions.
 
     Previous versions are restored even without a blob, snapshots are not. The blob is restored
     first, then its snapshots and versions, the oldest first. Another attempt completes one that was
     interrupted.
-
-    Raises: StorageError BlobNotFound when there is no blob, no deleted blob and no version.
     """
     await changing.change_blob(services, call, _restore_head)
     partition = keys.blob(generation_of(call), call.target.blob)
     for find in (find_snapshots, find_versions):
         newer_than = 0
-        while found := await find(services.store, partition, PAST_PER_COMMIT, _is_kept, newer_than):
-            newer_than = found[-1][0].ticks
+        while states := await find(
+            services.store, partition, PAST_PER_COMMIT, _is_kept, newer_than
+        ):
+            newer_than = states[-1][0].ticks
             reads = Reads()
-            restore = functools.partial(_restore, _add_states(reads, partition, found))
+            restore = functools.partial(_restore, _add_states(reads, partition, states))
             await changing.change_blob(services, call, restore, reads)
 
 
@@ -132,15 +130,14 @@ def _restore_head(state: BlobState, change: BlobChange) -> None:
     )
 
 
-def _add_states(reads: Reads, partition: Partition, found: Found) -> ReadAll[BlobRecord]:
-    """Add the reads of these snapshots and versions."""
-    return reads.add_all([Ref(partition, keys.past(past)) for past, _ in found], blob_records.BLOB)
+def _add_states(reads: Reads, partition: Partition, states: Found) -> ReadAll[BlobRecord]:
+    return reads.add_all([Ref(partition, keys.past(past)) for past, _ in states], blob_records.BLOB)
 
 
-def _restore(wanted: ReadAll[BlobRecord], state: BlobState, change: BlobChange) -> None:
+def _restore(states: ReadAll[BlobRecord], state: BlobState, change: BlobChange) -> None:
     check_new_blob_allowed(state)
     head, count = state.head, 0
-    for past, record in _kept(wanted, state):
+    for past, record in _kept(states, state):
         assert record.deletion is not None
         if record.deletion.until <= state.now or (head is None and not past.is_version):
             continue
@@ -150,9 +147,9 @@ def _restore(wanted: ReadAll[BlobRecord], state: BlobState, change: BlobChange) 
         change.put_head(msgspec.structs.replace(head, snapshots=head.snapshots + count))
 
 
-def _kept(wanted: ReadAll[BlobRecord], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
-    """Yield those of the snapshots and versions `wanted` that are soft-deleted."""
-    for ref, record in zip(wanted.refs, state.found[wanted], strict=True):
+def _kept(states: ReadAll[BlobRecord], state: BlobState) -> Iterator[tuple[Past, BlobRecord]]:
+    """Yield those of the snapshots and versions that are soft-deleted."""
+    for ref, record in zip(states.refs, state.found[states], strict=True):
         past = keys.past_of(ref.key.name)
         if record is not None and past is not None and record.deletion is not None:
             yield past, record
@@ -166,26 +163,25 @@ async def expire_blob(services: Services, job: Job, due: int) -> None:
         return one.deletion is not None and one.deletion.until <= due
 
     for find in (find_snapshots, find_versions):
-        found: Found = []
-        while not found or len(found) == PAST_PER_COMMIT:
-            found = await find(services.store, partition, PAST_PER_COMMIT, is_over)
+        states: Found = []
+        while not states or len(states) == PAST_PER_COMMIT:
+            states = await find(services.store, partition, PAST_PER_COMMIT, is_over)
             reads = Reads()
-            drop = functools.partial(_drop, _add_states(reads, partition, found), is_over)
+            drop = functools.partial(_drop, _add_states(reads, partition, states), is_over)
             await change_in_background(
                 services, job.generation, job.blob, drop, purpose=Purpose.FREEING, further=reads
             )
-            if not found:
+            if not states:
                 break
     services.work.set()
 
 
 def _drop(
-    wanted: ReadAll[BlobRecord], is_over: IsWanted, state: BlobState, change: BlobChange
+    states: ReadAll[BlobRecord], is_over: IsWanted, state: BlobState, change: BlobChange
 ) -> None:
-    """Drop the deleted head, and those of the snapshots and versions `wanted`, that have
-    expired."""
+    """Drop the deleted head, and those of the snapshots and versions, that have expired."""
     deleted_head, dropped = state.deleted_head, list[BlobRecord]()
-    for past, record in _kept(wanted, state):
+    for past, record in _kept(states, state):
         if is_over(record):
             drop_past(past, record, change)
             dropped.append(record)

@@ -1,8 +1,7 @@
 """Snapshot Blob and Delete Blob, with the effects of snapshots and versions on a deletion.
 
-Lives here: the decisions, and the list of snapshots that a deletion includes. Must not live here:
-reading of snapshots (blobs.py), the dropping of shared bodies (sweep.py). Source: "Snapshot Blob",
-"Delete Blob"; reference section 9.
+Lives here: the decisions, and the list of snapshots that a deletion includes. Source: "Snapshot
+Blob", "Delete Blob"; reference section 9.
 """
 
 from __future__ import annotations
@@ -56,16 +55,14 @@ from strongroom.values import Etag, Metadata
 
 
 class SnapshotBlob(msgspec.Struct, frozen=True):
-    """Input of Snapshot Blob: the snapshot's own metadata; empty = the blob's."""
+    """The snapshot's own metadata; empty = the blob's."""
 
     metadata: Metadata = ()
 
 
 class SnapshotCreated(msgspec.Struct, frozen=True):
-    """Result of Snapshot Blob: the snapshot's time in ticks, its ETag and Last-Modified.
-
-    `version` is the new version id of the blob; 0 = it is no version.
-    """
+    """The snapshot's time in ticks, its ETag and Last-Modified. `version` is the new version id of
+    the blob; 0 = it is no version."""
 
     snapshot: int
     etag: Etag
@@ -74,13 +71,8 @@ class SnapshotCreated(msgspec.Struct, frozen=True):
 
 
 async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> SnapshotCreated:
-    """Snapshot Blob: take a snapshot that shares the content of the blob, whose ETag stays.
-
-    With versioning on, the blob becomes a new version.
-
-    Raises: StorageError PendingCopyOperation, BlobArchived, BlobImmutableDueToPolicy and
-        BlobImmutableDueToLegalHold (the container's), and what guard_blob raises.
-    """
+    """The snapshot shares the content of the blob, whose ETag stays. With versioning on, the blob
+    becomes a new version."""
     partition, reads = keys.blob(generation_of(call), call.target.blob), Reads()
     body = reads.add_all([Ref(partition, key) for key in read_with(None)], UNDECODED)
     return await changing.change_blob(
@@ -92,7 +84,7 @@ async def snapshot_blob(services: Services, call: Call[SnapshotBlob]) -> Snapsho
 
 
 def _create_snapshot(
-    given: SnapshotBlob, body_reads: ReadAll[bytes], state: BlobState, change: BlobChange
+    request: SnapshotBlob, body_reads: ReadAll[bytes], state: BlobState, change: BlobChange
 ) -> SnapshotCreated:
     head = state.head
     assert head is not None
@@ -104,9 +96,9 @@ def _create_snapshot(
     taken = msgspec.structs.replace(
         head, lease=None, snapshots=0, version=0, versions=0, tagged=0, immutability=None
     )
-    if given.metadata:
+    if request.metadata:
         taken = msgspec.structs.replace(
-            taken, metadata=given.metadata, etag=change.stamp, modified=change.stamp
+            taken, metadata=request.metadata, etag=change.stamp, modified=change.stamp
         )
     past = Past(change.stamp)
     change.put(keys.past(past), blob_records.BLOB.encode(taken))
@@ -116,22 +108,14 @@ def _create_snapshot(
 
 
 class DeleteBlob(msgspec.Struct, frozen=True):
-    """Input of Delete Blob: x-ms-delete-snapshots, and the conditions on the tier's change time.
-
-    The dates are in ticks: the tier must have been changed since, or must not.
-    """
+    """The dates are in ticks: the tier must have been changed since, or must not."""
 
     snapshots: DeleteSnapshots | None = None
     tier_modified_since: int | None = None
     tier_unmodified_since: int | None = None
 
     def require_tier(self, record: BlobRecord) -> None:
-        """Refuse a state whose tier change time does not meet the conditions.
-
-        A tier that was never changed counts from the creation.
-
-        Raises: StorageError ConditionNotMet.
-        """
+        """A tier that was never changed counts from the creation."""
         changed = record.tier_changed or record.created
         since, until = self.tier_modified_since, self.tier_unmodified_since
         if since is not None and not modified_since(changed, since):
@@ -141,8 +125,6 @@ class DeleteBlob(msgspec.Struct, frozen=True):
 
 
 class Deleted(msgspec.Struct, frozen=True):
-    """Result of Delete Blob: whether the deletion was permanent, not a soft delete."""
-
     is_permanent: bool
 
 
@@ -151,15 +133,11 @@ class _Stale(Exception):
 
 
 async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
-    """Delete Blob: the base blob, its snapshots, both, one snapshot, or one previous version.
+    """Delete the base blob, its snapshots, both, one snapshot, or one previous version.
 
     Base and snapshots are deleted in one commit. Of more than PAST_PER_COMMIT snapshots the oldest
     are deleted in earlier commits, each checked like the last. A later commit may be refused
     because the blob was written or leased meanwhile. The earlier ones stay in effect.
-
-    Raises: StorageError SnapshotsPresent, InvalidHeaderValue (one snapshot together with
-        x-ms-delete-snapshots), PendingCopyOperation, OperationNotAllowedOnRootBlob (the current
-        version by its id), and what guard_blob raises.
 
     Module displaced.py decides whether a deleted state is kept.
     """
@@ -175,12 +153,12 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     return await _delete_all(services, call)
 
 
-def _delete_one(given: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
+def _delete_one(request: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
     past, head, named = state.past, state.head, state.named
     assert named is not None
     if past is None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
-    given.require_tier(named)
+    request.require_tier(named)
     delete_past(past, named, state, change)
     stored_head = head or state.deleted_head
     if stored_head is not None and past.is_version:
@@ -221,7 +199,7 @@ class _DeleteListed(msgspec.Struct, frozen=True):
     listed: _Listed
 
     def decide(self, state: BlobState, change: BlobChange) -> Deleted:
-        """See BlobDecision. Raises: _Stale when the list is out of date."""
+        """Raises: _Stale when the list is out of date."""
         if state.head_version != self.listed.version:
             raise _Stale
         if self.listed.is_all:
@@ -234,22 +212,22 @@ async def _listed(services: Services, call: Call[Any]) -> _Listed:
     partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     most = PAST_PER_COMMIT
-    found = await find_snapshots(
+    snapshots = await find_snapshots(
         services.store, partition, most + 1, lambda one: one.deletion is None
     )
     version = None if head is None else head.version
-    return _Listed(version, found[:most], len(found) <= most)
+    return _Listed(version, snapshots[:most], len(snapshots) <= most)
 
 
 def _delete_some(
-    given: DeleteBlob,
+    request: DeleteBlob,
     snapshots: Sequence[tuple[Past, BlobRecord]],
     state: BlobState,
     change: BlobChange,
 ) -> None:
     head = state.head
     assert head is not None
-    given.require_tier(head)
+    request.require_tier(head)
     refuse_pending_copy(head)
     for past, snapshot in snapshots:
         delete_past(past, snapshot, state, change)
@@ -257,7 +235,7 @@ def _delete_some(
 
 
 def _delete(
-    given: DeleteBlob,
+    request: DeleteBlob,
     snapshots: Sequence[tuple[Past, BlobRecord]],
     state: BlobState,
     change: BlobChange,
@@ -265,9 +243,9 @@ def _delete(
     """Make the last commit. `snapshots` are all of the blob's, if `given` deletes them."""
     head = state.head
     assert head is not None
-    given.require_tier(head)
+    request.require_tier(head)
     refuse_pending_copy(head)
-    going = deletion(given.snapshots, head.snapshots > 0)
+    going = deletion(request.snapshots, head.snapshots > 0)
     if going.snapshots:
         for past, snapshot in snapshots:
             delete_past(past, snapshot, state, change)
@@ -280,27 +258,20 @@ def _delete(
 
 
 async def delete_permanently(services: Services, call: Call[DeleteBlob]) -> Deleted:
-    """Delete Blob with `deletetype=permanent`: permanently delete a soft-deleted snapshot or
-    version.
-
-    Raises: StorageError InvalidQueryParameterValue (it is no snapshot and no version, is not
-        deleted, or the account does not permit it). BlobNotFound (its retention has ended),
-        OperationNotAllowedOnRootBlob (the current version), BlobImmutableDueToPolicy,
-        BlobImmutableDueToLegalHold, and what guard_blob raises.
-    """
-    given, target = call.input, call.target
-    check_delete_target(given.snapshots, target.snapshot is not None, target.version is not None)
+    """With `deletetype=permanent`: only a soft-deleted snapshot or version."""
+    request, target = call.input, call.target
+    check_delete_target(request.snapshots, target.snapshot is not None, target.version is not None)
     if target.snapshot is None and target.version is None:
         raise _not_permanent("Only a snapshot or a version can be deleted permanently.")
-    return await changing.change_blob(services, call, functools.partial(_delete_for_good, given))
+    return await changing.change_blob(services, call, functools.partial(_delete_for_good, request))
 
 
-def _delete_for_good(given: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
+def _delete_for_good(request: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
     record, past, head = state.named, state.past, state.head
     assert record is not None
     if past is None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
-    given.require_tier(record)
+    request.require_tier(record)
     if record.deletion is None:
         raise _not_permanent("It is not deleted yet: delete it without deletetype first.")
     if record.deletion.until <= state.now:

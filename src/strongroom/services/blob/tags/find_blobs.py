@@ -1,9 +1,7 @@
 """Find Blobs by Tags: one page of the blobs, and versions of blobs, whose tags match a query.
 
-Lives here: how the tag index is read, and how each entry is checked. Must not live here: XML
-(wire/), the grammar of queries and markers (semantics/blob/tag_queries.py), how the index is
-maintained (store/blob/tag_index.py). Source: "Find Blobs by Tags", "Find Blobs by Tags in
-Container"; reference section 10.
+Lives here: how the tag index is read, and how each entry is checked. Source: "Find Blobs by Tags",
+"Find Blobs by Tags in Container"; reference section 10.
 
 A blob whose tags do not change has its entries all the time, so no search misses it. An entry is
 only a hint. The blob's head is read after it, and the blob is listed if the head has the token and
@@ -55,7 +53,7 @@ _LAST: Final = b"\x01"
 
 
 class FindBlobs(msgspec.Struct, frozen=True):
-    """Input of Find Blobs by Tags. `start` is the decoded marker."""
+    """`start` is the decoded marker."""
 
     query: TagQuery
     start: Resume = START
@@ -85,12 +83,9 @@ class FoundPage(msgspec.Struct, frozen=True):
 
 
 async def find_blobs(services: Services, call: Call[FindBlobs]) -> FoundPage:
-    """Find Blobs by Tags, in one container or in all. A page may be short and have a marker.
+    """In one container or in all. A page may be short and have a marker.
 
     The blobs of a container are ordered by the value of the rarest tag, then by name.
-
-    Raises: StorageError ContainerNotFound, where the URL names the container;
-        InvalidQueryParameterValue for the marker of another search.
     """
     async with services.listings:
         search = _Search(services, call)
@@ -128,8 +123,8 @@ class _Search:
         target, query = self.call.target, self.call.input.query
         name = target.container or query.container
         if name:
-            (found,) = await self.services.store.read([keys.container(target.account, name)])
-            container = records.CONTAINER.of(found)
+            (record,) = await self.services.store.read([keys.container(target.account, name)])
+            container = records.CONTAINER.of(record)
             if container is not None:
                 yield name, container.generation
             return
@@ -148,7 +143,7 @@ class _Search:
 
         Returns: the entry where the next page begins; None when the container has no more.
         """
-        given = self.call.input
+        request = self.call.input
         if self._is_limit_reached():
             return entry
         first, until = await self._interval(generation, entry)
@@ -157,7 +152,7 @@ class _Search:
             if self._is_limit_reached():
                 return behind
             # One more than is missing: a full page has a marker only if something is left.
-            missing = given.max_results - len(self.items)
+            missing = request.max_results - len(self.items)
             want = min(max(missing + 1, _LEAST), _TOGETHER)
             partitions, behind = await self._entries(generation, behind, until, want)
             stopped = await self._check(container, generation, partitions)
@@ -227,13 +222,12 @@ class _Search:
     async def _check_part(
         self, container: str, generation: int, partitions: Sequence[bytes]
     ) -> bytes | None:
-        """Do the work of `_check` for a few entries."""
         query, room = self.call.input.query, self.call.input.max_results
         with_versions = VERSIONS in self.call.input.include
         leads = [(partition, tag_keys.tag_entry_of(partition)) for partition in partitions]
         refs = [_place(generation, entry) for _, entry in leads]
-        found = await self.services.store.read(refs)
-        for (partition, entry), record in zip(leads, found, strict=True):
+        states = await self.services.store.read(refs)
+        for (partition, entry), record in zip(leads, states, strict=True):
             blob, version = blob_records.BLOB.of(record), entry.version_id
             if blob is None or not tag_index.counts(blob, entry.token):
                 continue
@@ -256,13 +250,13 @@ def _place(generation: int, entry: TagEntry) -> Ref:
     return Ref(keys.blob(generation, entry.blob), key)
 
 
-def interval(key: str, wanted: ValueRange) -> tuple[bytes, bytes]:
+def interval(key: str, values: ValueRange) -> tuple[bytes, bytes]:
     """Return (first, until) of the entries of a tag whose values are in a range."""
-    low, high = wanted.low, wanted.high
+    low, high = values.low, values.high
     first = tag_keys.tag_values(key, low or "")
-    if low is not None and wanted.above_low:
+    if low is not None and values.above_low:
         first += _LAST  # after the 0 that ends the value, before any longer value
     if high is None:
         return first, key.encode() + _LAST
     until = tag_keys.tag_values(key, high)
-    return first, until if wanted.below_high else until + _LAST
+    return first, until if values.below_high else until + _LAST

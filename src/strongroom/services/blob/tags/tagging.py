@@ -1,8 +1,7 @@
 """Get Blob Tags and Set Blob Tags.
 
-Lives here: the decision of the write. Must not live here: the rules of tags
-(semantics/blob/tags.py), the index (store/blob/tag_index.py), searches (find_blobs.py). Source:
-"Get Blob Tags", "Set Blob Tags"; reference section 10.
+Lives here: the decision of the write. Source: "Get Blob Tags", "Set Blob Tags"; reference section
+10.
 """
 
 from __future__ import annotations
@@ -25,10 +24,8 @@ from strongroom.values import Metadata
 
 
 class SetTags(msgspec.Struct, frozen=True):
-    """Input of Set Blob Tags: all tags; an empty tuple clears them.
-
-    `digests` are those that the client declared for the document that was `received`.
-    """
+    """An empty tuple clears all tags. `digests` are those that the client declared for the document
+    that was `received`."""
 
     tags: Metadata
     received: Received | None = None
@@ -36,26 +33,18 @@ class SetTags(msgspec.Struct, frozen=True):
 
 
 async def get_tags(services: Services, call: Call[Any]) -> BlobView:
-    """Get Blob Tags: return the blob, snapshot or version that is named.
-
-    Raises: StorageError as guard_blob does.
-    """
     return await views.view_blob(services, call, wait=False)
 
 
 async def set_tags(services: Services, call: Call[SetTags]) -> None:
-    """Set Blob Tags, also on an archived blob. ETag, Last-Modified and the lease do not change.
-
-    Raises: StorageError Md5Mismatch, Crc64Mismatch, PendingCopyOperation, and what guard_blob
-        raises.
-    """
+    """Also on an archived blob. ETag, Last-Modified and the lease do not change."""
     await changing.change_blob(services, call, lambda state, change: _set(call, state, change))
 
 
 def _set(call: Call[SetTags], state: BlobState, change: BlobChange) -> None:
-    named, given = state.named, call.input
+    named, request = state.named, call.input
     assert named is not None
-    if given.received is not None:
-        intake.verify(given.digests, given.received)
+    if request.received is not None:
+        intake.verify(request.digests, request.received)
     refuse_pending_copy(named)
-    change.put_state(state.past, named, msgspec.structs.replace(named, tags=given.tags))
+    change.put_state(state.past, named, msgspec.structs.replace(named, tags=request.tags))

@@ -1,8 +1,7 @@
 """Set Blob Tier.
 
-Lives here: the decision on a blob, a snapshot or a version. Must not live here: which tiers there
-are and what they refuse (semantics/blob/tiers.py), how long a rehydration takes
-(services/blob/decisions/rehydration.py). Source: "Set Blob Tier"; reference section 11.
+Lives here: the decision on a blob, a snapshot or a version. Source: "Set Blob Tier"; reference
+section 11.
 """
 
 from __future__ import annotations
@@ -21,25 +20,18 @@ from strongroom.store.blob.blob_records import BlobRecord
 
 
 class SetTier(msgspec.Struct, frozen=True):
-    """Input of Set Blob Tier: a tier of block blobs or of page blobs, and the rehydration
-    priority."""
-
     tier: str
     priority: str = tiers.STANDARD
 
 
 class TierSet(msgspec.Struct, frozen=True):
-    """Result of Set Blob Tier: whether the blob leaves the archive tier, now or later."""
+    """Whether the blob leaves the archive tier, now or later."""
 
     left_archive: bool
 
 
 async def set_tier(services: Services, call: Call[SetTier]) -> TierSet:
-    """Set Blob Tier. ETag, Last-Modified and the lease do not change.
-
-    Raises: StorageError AccessTierNotSupportedForBlobType, PendingCopyOperation,
-        BlobBeingRehydrated, and what guard_blob raises.
-    """
+    """ETag, Last-Modified and the lease do not change."""
     delay = services.held.of(RehydrationDelays).ticks(call.input.priority)
     return await changing.change_blob(
         services, call, lambda state, change: _set(call, delay, state, change)
@@ -56,9 +48,9 @@ def _set(call: Call[SetTier], delay: int, state: BlobState, change: BlobChange) 
     return TierSet(tiers.leaves_archive(named.tier, tier))
 
 
-def _tiered(named: BlobRecord, given: SetTier, delay: int, now: int) -> BlobRecord:
+def _tiered(named: BlobRecord, request: SetTier, delay: int, now: int) -> BlobRecord:
     """Return the record with its new tier, or with the rehydration that leads to it."""
-    tier, priority, pending = given.tier, given.priority, named.rehydration
+    tier, priority, pending = request.tier, request.priority, named.rehydration
     if pending is not None:
         pending = tiers.after_repeated_set_tier(pending, tier, priority, now + delay)
     elif tiers.leaves_archive(named.tier, tier):

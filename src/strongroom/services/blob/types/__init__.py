@@ -1,4 +1,1 @@
-"""Operations of a single type of blob: blocks, appends and pages.
-
-Must not live here: operations that all types share.
-"""
+"""Operations of a single type of blob: blocks, appends and pages."""

@@ -1,8 +1,7 @@
 """Put Blob (append), Append Block, Append Blob Seal.
 
-Lives here: the decisions. Must not live here: when an append is refused
-(semantics/blob/appends.py), where its bytes are stored (store/blob/bodies/appended.py). Source:
-"Put Blob", "Append Block", "Append Blob Seal"; reference section 4.
+Lives here: the decisions. Source: "Put Blob", "Append Block", "Append Blob Seal"; reference section
+4.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ from strongroom.values import BlobKind, ContentProperties, Metadata
 
 
 class CreateAppendBlob(msgspec.Struct, frozen=True):
-    """Input of Put Blob (append blob). A tier is refused."""
+    """A tier is refused."""
 
     properties: ContentProperties = NO_PROPERTIES
     metadata: Metadata = ()
@@ -49,15 +48,9 @@ class CreateAppendBlob(msgspec.Struct, frozen=True):
 
 
 async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritten:
-    """Put Blob (append): replace the present blob with an empty append blob.
-
-    Raises: StorageError FeatureVersionMismatch, InvalidHeaderValue (a body),
-        AccessTierNotSupportedForBlobType, PendingCopyOperation, UnauthorizedBlobOverwrite,
-        SnapshotsPresent, and what guard_blob raises.
-    """
-    given = call.input
+    request = call.input
     rules.require_version(call.caller.version)
-    if given.tier is not None:
+    if request.tier is not None:
         raise StorageError(blob_errors.ACCESS_TIER_NOT_SUPPORTED_FOR_BLOB_TYPE)
     await _refuse_body(call)
 
@@ -67,11 +60,11 @@ async def create(services: Services, call: Call[CreateAppendBlob]) -> BlobWritte
             state,
             change,
             new=empty_body(BlobKind.APPEND),
-            properties=given.properties,
-            metadata=given.metadata,
-            tags=given.tags,
+            properties=request.properties,
+            metadata=request.metadata,
+            tags=request.tags,
             kind=BlobKind.APPEND,
-            immutability=given.immutability,
+            immutability=request.immutability,
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
@@ -93,17 +86,13 @@ _NO_BODY = "An append blob is created empty; use Append Block to add content."
 
 
 class AppendBlock(msgspec.Struct, frozen=True):
-    """Input of Append Block: the body's digests, and the conditions of append blobs."""
-
     digests: Digests = NO_DIGESTS
     conditions: AppendConditions = NO_CONDITIONS
 
 
 class BlockAppended(msgspec.Struct, frozen=True):
-    """Result of an append: ETag and Last-Modified as stamps, and digests as of Put Block.
-
-    The block begins at `offset`, and the blob has `count` blocks now.
-    """
+    """ETag and Last-Modified as stamps, and digests as of Put Block. The block begins at `offset`,
+    and the blob has `count` blocks now."""
 
     etag: int
     modified: int
@@ -114,27 +103,10 @@ class BlockAppended(msgspec.Struct, frozen=True):
 
 
 async def append_block(services: Services, call: Call[AppendBlock]) -> BlockAppended:
-    """Append Block: append the request's body as the last block of the blob.
-
-    Raises: StorageError FeatureVersionMismatch, InvalidHeaderValue (empty body),
-        RequestBodyTooLarge, and what `append_received` raises.
-    """
     rules.require_version(call.caller.version)
     with_md5 = call.input.digests.md5 is not None
     max_bytes = rules.block_bytes_max(call.caller.version)
     received = await intake.receive(services, call, max_bytes, md5=with_md5)
-    return await append_received(services, call, received)
-
-
-async def append_received(
-    services: Services, call: Call[AppendBlock], received: Received
-) -> BlockAppended:
-    """Append a block that has been received. It is discarded when it is refused.
-
-    Raises: StorageError InvalidHeaderValue (no bytes), MaxBlobSizeConditionNotMet,
-        AppendPositionConditionNotMet, Md5Mismatch, Crc64Mismatch, PendingCopyOperation,
-        BlobIsSealed, BlockCountExceedsLimit, and what guard_blob raises.
-    """
     try:
         if not received.size_bytes:
             raise errors.invalid_header("Content-Length", "0")
@@ -147,13 +119,13 @@ async def append_received(
 
 
 def _append(
-    given: AppendBlock, received: Received, state: BlobState, change: BlobChange
+    request: AppendBlock, received: Received, state: BlobState, change: BlobChange
 ) -> BlockAppended:
     head = state.head
     assert head is not None
     offset, count = head.size_bytes, head.body.appended_count
-    rules.check(given.conditions, offset, received.size_bytes)
-    intake.verify(given.digests, received)
+    rules.check(request.conditions, offset, received.size_bytes)
+    intake.verify(request.digests, received)
     refuse_pending_copy(head)
     rules.require_appendable(head.sealed, count)
     refuse_change(head, state, appends=True)
@@ -166,24 +138,18 @@ def _append(
         properties=head.properties.with_md5(None),
     )
     change.put_head(changed)
-    crc64 = None if given.digests.md5 is not None else received.crc64
+    crc64 = None if request.digests.md5 is not None else received.crc64
     return BlockAppended(change.stamp, change.stamp, offset, count + 1, received.md5, crc64)
 
 
 class SealBlob(msgspec.Struct, frozen=True):
-    """Input of Append Blob Seal. The position is the only condition that can be sent."""
+    """The position is the only condition that can be sent."""
 
     conditions: AppendConditions = NO_CONDITIONS
 
 
 async def seal(services: Services, call: Call[SealBlob]) -> BlobWritten:
-    """Append Blob Seal: forbid further appends. ETag and Last-Modified do not change.
-
-    A sealed blob can be sealed again.
-
-    Raises: StorageError FeatureVersionMismatch, AppendPositionConditionNotMet,
-        PendingCopyOperation, and what guard_blob raises.
-    """
+    """ETag and Last-Modified do not change. A sealed blob can be sealed again."""
     rules.require_version(call.caller.version)
 
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:

@@ -1,8 +1,8 @@
 """Put Block, Put Block List, Get Block List: block blobs written piece by piece.
 
 Lives here: staging, the reading of the blocks that a list may name, and the commit, which fails
-when these have changed. Must not live here: which blocks a list names (semantics/blob/blocks.py),
-XML. Source: "Put Block", "Put Block List", "Get Block List"; reference section 3.
+when these have changed. Source: "Put Block", "Put Block List", "Get Block List"; reference section
+3.
 """
 
 from __future__ import annotations
@@ -59,28 +59,21 @@ _EARLIER_MAX = 16
 
 
 class PutBlock(msgspec.Struct, frozen=True):
-    """Input of Put Block: the decoded id, and the body's digests."""
+    """`block_id` is decoded."""
 
     block_id: bytes
     digests: Digests = NO_DIGESTS
 
 
 class BlockStaged(msgspec.Struct, frozen=True):
-    """Result of Put Block: digests of the body; the MD5 when the client sent one."""
+    """Digests of the body; the MD5 when the client sent one."""
 
     md5: bytes | None
     crc64: int | None
 
 
 async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
-    """Put Block: stage a block without changing what reads return.
-
-    It replaces a block that is staged under the same id.
-
-    Raises: StorageError InvalidHeaderValue (empty body), InvalidBlobOrBlock (length of the id),
-        BlockCountExceedsLimit, Md5Mismatch, Crc64Mismatch, RequestBodyTooLarge,
-        PendingCopyOperation, UnauthorizedBlobOverwrite, and what guard_blob raises.
-    """
+    """It replaces a block that is staged under the same id."""
     max_bytes = intake.block_bytes_max(call.caller.version)
     with_md5 = call.input.digests.md5 is not None
     received = await intake.receive(services, call, max_bytes, md5=with_md5, inline=False)
@@ -109,8 +102,8 @@ async def _staged_with_id(
     services: Services, partition: Partition, block_id: bytes
 ) -> tuple[Ref, ...]:
     """Return the records of blocks that are staged under the same id."""
-    (found,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    upload = blob_records.UPLOAD.of(found)
+    (record,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
+    upload = blob_records.UPLOAD.of(record)
     if upload is None:
         return ()
     first, until = keys.staged_as(upload.number, block_id)
@@ -126,12 +119,12 @@ def _stage(
     change: BlobChange,
 ) -> None:
     # Verified here, after the guard: the order of refusals must not depend on the body's size.
-    given = call.input
-    intake.verify(given.digests, received)
+    request = call.input
+    intake.verify(request.digests, received)
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
     refuse_overwrite(call, state.head)
-    block_id, upload = given.block_id, state.upload
+    block_id, upload = request.block_id, state.upload
     rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
     if upload is None:
         upload = change.begin_upload(len(block_id))
@@ -160,11 +153,8 @@ def _uncommitted(stamp: int) -> BlobRecord:
 
 
 class PutBlockList(msgspec.Struct, frozen=True):
-    """Input of Put Block List: (kind, base64 id) of every entry, and the attributes of the new
-    blob.
-
-    `digests` and `received` are of the XML: what the client declared and what arrived.
-    """
+    """(kind, base64 id) of every entry, and the attributes of the new blob. `digests` and
+    `received` are of the XML: what the client declared and what arrived."""
 
     blocks: Sequence[tuple[BlockListKind, str]]
     properties: ContentProperties = NO_PROPERTIES
@@ -186,18 +176,12 @@ class _BlocksRead(msgspec.Struct, frozen=True):
 
 
 async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWritten:
-    """Put Block List: replace the blob's content by the listed blocks, in their order.
-
-    Raises: StorageError InvalidBlockList, BlockListTooLong, Md5Mismatch, Crc64Mismatch,
-        PendingCopyOperation, UnauthorizedBlobOverwrite, InternalError (the blob's own list is
-        damaged), and what guard_blob raises.
-    """
-    given = call.input
-    rules.require_list_length(len(given.blocks))
+    request = call.input
+    rules.require_list_length(len(request.blocks))
     # Checked before the blocks are read: a refused caller learns nothing about them.
     await views.check_blob(services, call)
-    if given.received is not None:
-        intake.verify(given.digests, given.received)
+    if request.received is not None:
+        intake.verify(request.digests, request.received)
     retried_read = rereading(services, call)
     with services.disposable.of(Precedence).hold(keys.blob(generation_of(call), call.target.blob)):
         while True:
@@ -236,26 +220,26 @@ class _Staged(NamedTuple):
 
 
 async def _staged(services: Services, partition: Partition, upload: Upload | None) -> _Staged:
-    found: dict[bytes, StagedBlock] = {}
+    blocks: dict[bytes, StagedBlock] = {}
     if upload is None:
-        return _Staged(found, True)
+        return _Staged(blocks, True)
     first, until = begin, _ = keys.staged_range(upload.number)
     while True:
         page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
-        await services.turns.run(_decoded(page, found))
+        await services.turns.run(_decoded(page, blocks))
         if len(page) < _PAGE_RECORDS:
-            return _Staged(found, first == begin)
+            return _Staged(blocks, first == begin)
         first = page[-1].name + b"\0"
 
 
-def _decoded(page: Sequence[Item], found: dict[bytes, StagedBlock]) -> Steps[None]:
+def _decoded(page: Sequence[Item], blocks: dict[bytes, StagedBlock]) -> Steps[None]:
     for part in parts(page, _BLOCKS_AT_ONCE):
         for item in part:
-            found[keys.staged_id(item.name)] = blob_records.STAGED.decode(item.value)
+            blocks[keys.staged_id(item.name)] = blob_records.STAGED.decode(item.value)
         yield
 
 
-def _listed_blocks(given: PutBlockList, blocks_read: _BlocksRead) -> Steps[StoredBlockList]:
+def _listed_blocks(request: PutBlockList, blocks_read: _BlocksRead) -> Steps[StoredBlockList]:
     """Return the blocks that the list names, in its order."""
     present = dict[bytes, ListedBlock]()
     for segment in blocks_read.committed.segments:
@@ -268,7 +252,7 @@ def _listed_blocks(given: PutBlockList, blocks_read: _BlocksRead) -> Steps[Store
             staged[block_id] = ListedBlock(block_id, block.size_bytes, block.content)
         yield
     chosen = ListWriter()
-    yield from chosen.add(rules.named_blocks(given.blocks, rules.block_sources(present, staged)))
+    yield from chosen.add(rules.named_blocks(request.blocks, rules.block_sources(present, staged)))
     return chosen.end()
 
 
@@ -325,39 +309,37 @@ def _replace(
 ) -> BlobWritten:
     _require_current(blocks_read, state)
     refuse_archived(state.head)
-    given = call.input
+    request = call.input
     head = replace_head(
         call,
         state,
         change,
         new=body,
-        properties=given.properties,
-        metadata=given.metadata,
-        tier=given.tier,
-        tags=given.tags,
-        immutability=given.immutability,
+        properties=request.properties,
+        metadata=request.metadata,
+        tier=request.tier,
+        tags=request.tags,
+        immutability=request.immutability,
     )
-    received = given.received
+    received = request.received
     md5, crc64 = (None, None) if received is None else (received.md5, received.crc64)
     return BlobWritten(change.stamp, change.stamp, md5, crc64, version=head.version)
 
 
 class GetBlockList(msgspec.Struct, frozen=True):
-    """Input of Get Block List: the lists that the client requests."""
-
     committed: bool = True
     uncommitted: bool = False
 
 
 class BlockItem(msgspec.Struct, frozen=True, gc=False):
-    """One block of a list: its base64 id and its length."""
+    """`id` is in base64."""
 
     id: str
     size_bytes: int
 
 
 class BlockList(msgspec.Struct, frozen=True):
-    """Result of Get Block List; a list that was not requested is None."""
+    """A list that was not requested is None."""
 
     view: BlobView
     committed: tuple[BlockItem, ...] | None
@@ -369,12 +351,9 @@ class _StagedMeanwhile(Stale):
 
 
 async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockList:
-    """Get Block List of a blob (also one with only uncommitted blocks), a snapshot or a version.
+    """Of a blob (also one with only uncommitted blocks), a snapshot or a version.
 
     The uncommitted blocks are a consistent snapshot, however many they are.
-
-    Raises: StorageError BlobArchived, InternalError (the list is damaged), and what guard_blob
-        raises.
     """
     partition = keys.blob(generation_of(call), call.target.blob)
     retried_read = rereading(services, call)
@@ -430,20 +409,20 @@ async def _uncommitted_items(
 
 
 def _committed_items(listed: StoredBlockList) -> Steps[list[BlockItem]]:
-    found: list[BlockItem] = []
+    items: list[BlockItem] = []
     for segment in listed.segments:
-        found += [_item(block.id, block.size_bytes) for block in segment.blocks()]
+        items += [_item(block.id, block.size_bytes) for block in segment.blocks()]
         yield
-    return found
+    return items
 
 
 def _staged_items(staged: Mapping[bytes, StagedBlock]) -> Steps[list[BlockItem]]:
     """Return the items in the order of their ids."""
-    found: list[BlockItem] = []
+    items: list[BlockItem] = []
     for part in parts(staged.items(), _BLOCKS_AT_ONCE):
-        found += [_item(block_id, block.size_bytes) for block_id, block in part]
+        items += [_item(block_id, block.size_bytes) for block_id, block in part]
         yield
-    return sorted(found, key=lambda item: item.id)
+    return sorted(items, key=lambda item: item.id)
 
 
 def _item(block_id: bytes, size_bytes: int) -> BlockItem:

@@ -29,15 +29,15 @@ _PARTIAL: Final = 206
 def length_of_answer(wanted: ByteRange, content_range: str, size_bytes: int | None) -> int:
     """How many bytes an answer with status 206 brings. `size_bytes` is its Content-Length; None
     when it has none."""
-    found = _CONTENT_RANGE.fullmatch(content_range)
-    if found is None or int(found[1]) != wanted.first:
+    match = _CONTENT_RANGE.fullmatch(content_range)
+    if match is None or int(match[1]) != wanted.first:
         raise _another_part()
-    last = int(found[2])
+    last = int(match[2])
     if wanted.last is not None and last < wanted.last:
         raise range_beyond_end()
     end = wanted.last
     if end is None:
-        end = last if found[3] == "*" else int(found[3]) - 1
+        end = last if match[3] == "*" else int(match[3]) - 1
     length = last - wanted.first + 1
     if last != end or length <= 0 or size_bytes not in (None, length):
         raise _another_part()
@@ -64,14 +64,14 @@ async def _cut(
     chunks: AsyncGenerator[bytes], offset: int, length: int | None
 ) -> AsyncGenerator[bytes]:
     """Yield `length` bytes from `offset` on; None = all that follow."""
-    found = False
+    has_begun = False
     async with aclosing(chunks):
         async for chunk in chunks:
             kept = chunk[offset:]
             offset = max(0, offset - len(chunk))
             if not kept:
                 continue
-            found = True
+            has_begun = True
             if length is None:
                 yield kept
                 continue
@@ -80,7 +80,7 @@ async def _cut(
             yield kept
             if not length:
                 return
-    if not found:
+    if not has_begun:
         raise range_beyond_end()
     if length:
         raise SourceBroken("The copy source ended before the end of the range.")

@@ -120,8 +120,8 @@ async def is_pending(
 ) -> bool:
     """`ref` is the record of the copy's destination; `copy_of` returns the copy that is stored in
     it."""
-    (found,) = await services.store.read([ref])
-    copy = copy_of(found)
+    (record,) = await services.store.read([ref])
+    copy = copy_of(record)
     return copy is not None and copy.id == copy_id and copies.is_pending(copy)
 
 
@@ -144,12 +144,13 @@ async def wait_until_ended(
     copy_id, answer_at = begun
 
     async def attempt() -> T | None:
-        (found,) = await services.store.read([ref])
-        copy, result = read(found)
-        if found is None or copy is None or copy.id != copy_id:
+        (record,) = await services.store.read([ref])
+        copy, result = read(record)
+        if record is None or copy is None or copy.id != copy_id:
             return None
         if copies.is_pending(copy):
-            raise MustWait(StorageError(copy_errors.PENDING_COPY_OPERATION), [(ref, found.version)])
+            pending = StorageError(copy_errors.PENDING_COPY_OPERATION)
+            raise MustWait(pending, [(ref, record.version)])
         return result
 
     left_s = answer_at - asyncio.get_running_loop().time()

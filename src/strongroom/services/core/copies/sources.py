@@ -288,10 +288,10 @@ def require_part(wanted: ByteRange, size_bytes: int) -> tuple[int, int]:
     A read would shorten a range that ends beyond the end. A block that is shorter than requested
     would corrupt the blob that is made of it.
     """
-    found = wanted.within(size_bytes)
-    if found is None or (wanted.last is not None and wanted.last >= size_bytes):
+    part = wanted.within(size_bytes)
+    if part is None or (wanted.last is not None and wanted.last >= size_bytes):
         raise range_beyond_end()
-    return found
+    return part
 
 
 def source_missing(code: ErrorCode) -> StorageError:

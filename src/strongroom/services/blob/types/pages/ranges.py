@@ -1,8 +1,7 @@
 """Get Page Ranges, whole or since a snapshot.
 
-Lives here: which body is listed, and how a list continues on the next page. Must not live here:
-where pages are stored (store/blob/bodies/pages.py), XML. Source: "Get Page Ranges"; reference
-section 5.
+Lives here: which body is listed, and how a list continues on the next page. Source: "Get Page
+Ranges"; reference section 5.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ _List = Callable[[int, int], Awaitable[Ranges]]
 
 
 class GetPageRanges(msgspec.Struct, frozen=True):
-    """Input of Get Page Ranges. `marker` is the offset at which the list continues."""
+    """`marker` is the offset at which the list continues."""
 
     range: ByteRange | None = None
     marker: int | None = None
@@ -48,16 +47,13 @@ class GetPageRanges(msgspec.Struct, frozen=True):
 
 
 class GetPageRangesDiff(GetPageRanges, frozen=True, kw_only=True):
-    """Input of Get Page Ranges since a snapshot.
-
-    `previous` is the snapshot's time, and the path of the URL that named it.
-    """
+    """`previous` is the snapshot's time, and the path of the URL that named it."""
 
     previous: tuple[int, str | None]
 
 
 class PageList(msgspec.Struct, frozen=True):
-    """Result of Get Page Ranges. `next_marker` is None in protocol versions without markers."""
+    """`next_marker` is None in protocol versions without markers."""
 
     view: BlobView
     ranges: tuple[Range, ...]
@@ -65,7 +61,7 @@ class PageList(msgspec.Struct, frozen=True):
 
 
 def read_marker(name: str, value: str) -> int | None:
-    """Return the offset of a marker; None for an empty one. Raises: InvalidQueryParameterValue."""
+    """None for an empty one."""
     if not value:
         return None
     if not (value.isascii() and value.isdigit() and len(value) <= 19) or int(value) % PAGE_BYTES:
@@ -74,11 +70,6 @@ def read_marker(name: str, value: str) -> int | None:
 
 
 async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> PageList:
-    """Get Page Ranges: return the allocated pages of a blob or a snapshot.
-
-    Raises: StorageError InvalidRange, OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob
-        raises.
-    """
     async with with_reader(services, call) as (_, view):
         place = BodyPlace(services.store, view.partition)
         body, end = view.blob.body, _end(call.input, view.blob)
@@ -90,11 +81,7 @@ async def get_page_ranges(services: Services, call: Call[GetPageRanges]) -> Page
 
 
 async def get_changed_ranges(services: Services, call: Call[GetPageRangesDiff]) -> PageList:
-    """Get Page Ranges since a snapshot: return the pages that were written or cleared after it.
-
-    Raises: StorageError PreviousSnapshotNotFound, PreviousSnapshotCannotBeNewer, BlobOverwritten,
-        InvalidHeaderValue (the URL names another blob), and as get_page_ranges.
-    """
+    """The pages that were written or cleared after the snapshot."""
     ticks, path = call.input.previous
     if path is not None and not _names_target(call, path):
         raise invalid_header(_PREVIOUS_URL, path, "It must be a snapshot of the same blob.")
@@ -129,8 +116,8 @@ def _names_target(call: Call[Any], path: str) -> bool:
 
 
 async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecord:
-    (found,) = await services.store.read([Ref(view.partition, keys.snapshot(ticks))])
-    before = blob_records.visible(found)
+    (record,) = await services.store.read([Ref(view.partition, keys.snapshot(ticks))])
+    before = blob_records.visible(record)
     if before is None:
         raise StorageError(blob_errors.PREVIOUS_SNAPSHOT_NOT_FOUND)
     if before.kind is not view.blob.kind or not bodies.are_of_one_map(before.body, view.blob.body):
@@ -140,34 +127,34 @@ async def _previous(services: Services, view: BlobView, ticks: int) -> BlobRecor
     return before
 
 
-def _end(given: GetPageRanges, blob: BlobRecord) -> int:
+def _end(request: GetPageRanges, blob: BlobRecord) -> int:
     """Return the offset where the list ends; a range is widened to whole pages."""
-    if given.range is None or given.range.last is None:
+    if request.range is None or request.range.last is None:
         return blob.size_bytes
-    return min(blob.size_bytes, -(-(given.range.last + 1) // PAGE_BYTES) * PAGE_BYTES)
+    return min(blob.size_bytes, -(-(request.range.last + 1) // PAGE_BYTES) * PAGE_BYTES)
 
 
 async def _page_list(call: Call[Any], view: BlobView, listed: _List) -> PageList:
-    given: GetPageRanges = call.input
+    request: GetPageRanges = call.input
     if view.past is None:
         refuse_incremental(view.blob)
     start = 0
-    if given.range is not None:
-        if given.range.within(view.blob.size_bytes) is None:
+    if request.range is not None:
+        if request.range.within(view.blob.size_bytes) is None:
             headers = (("Content-Range", f"bytes */{view.blob.size_bytes}"),)
             raise StorageError(errors.INVALID_RANGE, None, (), headers)
-        start = given.range.first // PAGE_BYTES * PAGE_BYTES
-    resume: int | None = max(start, given.marker or 0)
+        start = request.range.first // PAGE_BYTES * PAGE_BYTES
+    resume: int | None = max(start, request.marker or 0)
     is_paged = call.caller.version >= _PAGED_SINCE
-    most = given.max_results or limits.PAGE_RANGES_MAX
-    found: list[Range] = []
-    while resume is not None and (len(found) < most or not is_paged):
-        page = await listed(resume, max(1, most - len(found)))
+    most = request.max_results or limits.PAGE_RANGES_MAX
+    ranges: list[Range] = []
+    while resume is not None and (len(ranges) < most or not is_paged):
+        page = await listed(resume, max(1, most - len(ranges)))
         for one in page.ranges:
-            if found and found[-1].end == one.start and found[-1].is_clear == one.is_clear:
-                found[-1] = found[-1]._replace(end=one.end)
+            if ranges and ranges[-1].end == one.start and ranges[-1].is_clear == one.is_clear:
+                ranges[-1] = ranges[-1]._replace(end=one.end)
             else:
-                found.append(one)
+                ranges.append(one)
         resume = page.resume
     marker = None if not is_paged else "" if resume is None else str(resume)
-    return PageList(view, tuple(found), marker)
+    return PageList(view, tuple(ranges), marker)

@@ -1,8 +1,7 @@
 """Put Blob of a page blob, Put Page, and the part of Set Blob Properties for page blobs only.
 
 Lives here: the pure decisions, and the loop that prepares a change of pages again when it is
-outdated. Must not live here: where pages are stored (store/blob/bodies/pages.py), the rules of
-ranges and sequence numbers (semantics/blob/pages.py), lists of pages (ranges.py).
+outdated.
 
 Source: "Put Blob", "Put Page", "Set Blob Properties"; reference sections 2, 5 and 7.
 """
@@ -69,8 +68,6 @@ _LENGTH: Final = "Content-Length"
 
 
 class PutPageBlob(msgspec.Struct, frozen=True):
-    """Input of Put Blob (page blob)."""
-
     size_bytes: int
     sequence_number: int = 0
     properties: ContentProperties = NO_PROPERTIES
@@ -81,27 +78,22 @@ class PutPageBlob(msgspec.Struct, frozen=True):
 
 
 async def put_page_blob(services: Services, call: Call[PutPageBlob]) -> BlobWritten:
-    """Put Blob: replace the blob with a page blob that has no pages yet.
-
-    Raises: StorageError InvalidHeaderValue (it has a body), BlobTierInadequateForContentLength, and
-        what replace_head and guard_blob raise.
-    """
-    given = call.input
+    request = call.input
     _require_empty(call.client.body)
-    rules.check_tier(given.tier, given.size_bytes)
+    rules.check_tier(request.tier, request.size_bytes)
 
     def decide(state: BlobState, change: BlobChange) -> BlobWritten:
         head = replace_head(
             call,
             state,
             change,
-            new=NewPages(given.size_bytes),
-            properties=given.properties,
-            metadata=given.metadata,
-            tier=given.tier,
-            tags=given.tags,
-            page=PageState(given.sequence_number),
-            immutability=given.immutability,
+            new=NewPages(request.size_bytes),
+            properties=request.properties,
+            metadata=request.metadata,
+            tier=request.tier,
+            tags=request.tags,
+            page=PageState(request.sequence_number),
+            immutability=request.immutability,
         )
         return BlobWritten(change.stamp, change.stamp, version=head.version)
 
@@ -116,11 +108,7 @@ def _require_empty(body: BodySource) -> None:
 
 
 class PutPage(msgspec.Struct, frozen=True):
-    """Input of Put Page, for an update and for a clear: the pages, and the sequence number
-    conditions.
-
-    `digests` are of the body.
-    """
+    """For an update and for a clear. `pages` is (offset, length). `digests` are of the body."""
 
     pages: tuple[int, int]
     digests: Digests = NO_DIGESTS
@@ -128,12 +116,6 @@ class PutPage(msgspec.Struct, frozen=True):
 
 
 async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
-    """Put Page: write the body to these pages.
-
-    Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
-        lengths), Md5Mismatch, Crc64Mismatch, InvalidPageRange, SequenceNumberConditionNotMet,
-        PendingCopyOperation, and what guard_blob raises.
-    """
     offset, length = call.input.pages
     body = call.client.body
     _check_length(body, length)
@@ -157,20 +139,12 @@ async def put_page(services: Services, call: Call[PutPage]) -> BlobWritten:
 
 
 async def check_pages(services: Services, call: Call[Any], given: PutPage) -> None:
-    """Refuse early, by the committed blob, what put_page would refuse, before bytes are fetched.
-
-    Raises: StorageError InvalidPageRange, SequenceNumberConditionNotMet, PendingCopyOperation,
-        OperationNotAllowedOnIncrementalCopyBlob, and what guard_blob raises.
-    """
+    """Refuse early, by the committed blob, what put_page would refuse, before bytes are fetched."""
     await views.check_blob(services, call)
     _checked(given, _changeable(await _page_blob(services, call, _partition(call))))
 
 
 async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
-    """Put Page (clear): deallocate these pages.
-
-    Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_page.
-    """
     _require_empty(call.client.body)
     partition = _partition(call)
     head = await _page_blob(services, call, partition)
@@ -185,9 +159,9 @@ async def clear_pages(services: Services, call: Call[PutPage]) -> BlobWritten:
         )
 
 
-def _checked(given: PutPage, head: BlobRecord) -> dict[str, Any]:
-    rules.check_sequence(given.sequence, _state(head).sequence_number)
-    rules.check_within(*given.pages, head.size_bytes)
+def _checked(request: PutPage, head: BlobRecord) -> dict[str, Any]:
+    rules.check_sequence(request.sequence, _state(head).sequence_number)
+    rules.check_within(*request.pages, head.size_bytes)
     return {}
 
 
@@ -236,10 +210,8 @@ class _HashedBody:
 
 
 class SetPageProperties(msgspec.Struct, frozen=True):
-    """Input of Set Blob Properties for page blobs.
-
-    `properties` None: they do not change. `sequence` is the action and x-ms-blob-sequence-number.
-    """
+    """`properties` None: they do not change. `sequence` is the action and
+    x-ms-blob-sequence-number."""
 
     properties: ContentProperties | None = None
     size_bytes: int | None = None
@@ -247,23 +219,18 @@ class SetPageProperties(msgspec.Struct, frozen=True):
 
 
 async def set_page_properties(services: Services, call: Call[SetPageProperties]) -> BlobWritten:
-    """Set Blob Properties: set a new length, a new sequence number, and properties as for any blob.
-
-    Raises: StorageError SequenceNumberIncrementTooLarge, BlobTierInadequateForContentLength,
-        PendingCopyOperation, and what guard_blob raises.
-    """
-    given = call.input
+    request = call.input
     partition = _partition(call)
     while True:
         head = await _page_blob(services, call, partition)
         before = head.size_bytes
-        after = before if given.size_bytes is None else given.size_bytes
+        after = before if request.size_bytes is None else request.size_bytes
         place = map_of(head.body, partition)
 
         def check(head: BlobRecord, before: int = before) -> dict[str, Any]:
-            if given.size_bytes is not None and head.size_bytes != before:
+            if request.size_bytes is not None and head.size_bytes != before:
                 raise _Resized
-            return _with_properties(given, head)
+            return _with_properties(request, head)
 
         try:
             async with extents.resize(services.store, place, before, after) as draft:
@@ -276,16 +243,16 @@ class _Resized(Exception):
     """The length of the blob has changed since it was read, so the operation starts again."""
 
 
-def _with_properties(given: SetPageProperties, head: BlobRecord) -> dict[str, Any]:
+def _with_properties(request: SetPageProperties, head: BlobRecord) -> dict[str, Any]:
     changes: dict[str, Any] = {"copy": None}
-    if given.properties is not None:
-        changes["properties"] = given.properties
-    if given.size_bytes is not None:
-        rules.check_tier(head.tier, given.size_bytes)
-        changes["size_bytes"] = given.size_bytes
-    if given.sequence is not None:
+    if request.properties is not None:
+        changes["properties"] = request.properties
+    if request.size_bytes is not None:
+        rules.check_tier(head.tier, request.size_bytes)
+        changes["size_bytes"] = request.size_bytes
+    if request.sequence is not None:
         state = _state(head)
-        number = rules.next_number(*given.sequence, state.sequence_number)
+        number = rules.next_number(*request.sequence, state.sequence_number)
         changes["page"] = msgspec.structs.replace(state, sequence_number=number)
     return changes
 
@@ -362,7 +329,6 @@ def _decide(
 
 
 def _changeable(head: BlobRecord) -> BlobRecord:
-    """Return the head. Raises: PendingCopyOperation, OperationNotAllowedOnIncrementalCopyBlob."""
     refuse_pending_copy(head)
     refuse_incremental(head)
     return head
@@ -373,13 +339,10 @@ def _partition(call: Call[Any]) -> Partition:
 
 
 async def _page_blob(services: Services, call: Call[Any], partition: Partition) -> BlobRecord:
-    """Return the head from which a change is prepared.
-
-    Raises: as guard_blob for a blob that is not a page blob.
-    """
+    """Return the head from which a change is prepared."""
     while True:
-        (found,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
-        head = blob_records.BLOB.of(found)
+        (record,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
+        head = blob_records.BLOB.of(record)
         if head is not None and head.kind is BlobKind.PAGE:
             return head
         # This check refuses the request, unless a page blob has been created meanwhile.
