@@ -31,11 +31,8 @@ class SearchOffsets:
         self._left: dict[Partition, int] = {}
 
     def next(self, partition: Partition, number: int) -> int:
-        """Return how many messages the next search leaves to other gateways, if there are more.
-
-        Arguments:
-            number: this gateway's number.
-        """
+        """How many messages the next search of gateway `number` leaves to others, if there are
+        more."""
         left = self._left.pop(partition, 0)
         if left > 1:
             self._left[partition] = left - 1
@@ -56,7 +53,6 @@ class Claims:
         self._claimed: dict[Partition, _Claimed] = {}
 
     def count(self, partition: Partition) -> int:
-        """Return how many messages of the partition are claimed."""
         claimed = self._claimed.get(partition)
         return 0 if claimed is None else len(claimed.names)
 

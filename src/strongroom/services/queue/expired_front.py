@@ -1,10 +1,9 @@
 """The place in each queue before which all messages have expired; searches start there.
 
-Lives here: these places, in memory, of the most recently searched queues. Must not live here:
-removing expired messages (retrievals.py in passing, sweep.py). A message that has expired stays
-expired. A message that is put or moved gets a place at the stamp of its commit or later. A commit
-that is not visible yet has a greater stamp than all visible ones (rule 3 of engines/base.py). So no
-message can appear before a place that is not beyond a stamp that was seen.
+Lives here: these places, in memory, of the most recently searched queues. A message that has
+expired stays expired. A message that is put or moved gets a place at the stamp of its commit or
+later. A commit that is not visible yet has a greater stamp than all visible ones (rule 3 of
+engines/base.py). So no message can appear before a place that is not beyond a stamp that was seen.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class ExpiredFronts:
         self._fronts: dict[Partition, bytes] = {}
 
     def first(self, partition: Partition, otherwise: bytes) -> bytes:
-        """Return the key at which a search starts: after the expired messages, or `otherwise`."""
+        """The key at which a search starts: after the expired messages, or `otherwise`."""
         return self._fronts.get(partition, otherwise)
 
     def advance(self, partition: Partition, first: bytes) -> None:

@@ -1,7 +1,6 @@
 """List Queues: one page of an account's queues, by name.
 
-Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/listing.py). Source:
-"List Queues".
+Source: "List Queues".
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ INCLUDES: Final = frozenset((METADATA,))
 
 
 class ListQueues(msgspec.Struct, frozen=True):
-    """Input of List Queues; `start` is the decoded marker."""
+    """`start` is the decoded marker."""
 
     prefix: str = ""
     start: Position = START
@@ -34,29 +33,27 @@ class ListQueues(msgspec.Struct, frozen=True):
 
 
 class QueueRow(msgspec.Struct, frozen=True, gc=False):
-    """One queue."""
-
     name: str
     metadata: Metadata
 
 
 class QueuePage(msgspec.Struct, frozen=True):
-    """Result: rows in order of names, and where the next page begins (None = the end)."""
+    """Rows in order of names, and where the next page begins (None = the end)."""
 
     items: list[QueueRow]
     marker: Position | None
 
 
 async def list_queues(services: Services, call: Call[ListQueues]) -> QueuePage:
-    """List Queues of the account. A page may be short and have a marker."""
-    given = call.input
-    page = PageBuilder[QueueRow](given.prefix, "", given.max_results, given.start)
+    """A page may be short and have a marker."""
+    request = call.input
+    page = PageBuilder[QueueRow](request.prefix, "", request.max_results, request.start)
     await pages.fill(services, keys.queues(call.target.account), page, _rows)
     # There is no delimiter, so there are no prefixes.
     return QueuePage([item for item in page.items if not isinstance(item, Prefix)], page.marker)
 
 
-def _rows(found: base.Page) -> Iterator[tuple[bytes, bytes, QueueRow]]:
+def _rows(page: base.Page) -> Iterator[tuple[bytes, bytes, QueueRow]]:
     decode = records.QUEUE.decode
-    for name, key, value, _ in found.rows():
+    for name, key, value, _ in page.rows():
         yield name, key, QueueRow(name.decode(), decode(value).metadata)

@@ -1,7 +1,7 @@
 """The writes of a commit on a queue's messages.
 
 Lives here: keeping consistent the message, the entry of its expiry, its long text, the ledger, and
-the job that sweeps expired messages. Must not live here: decisions (messages.py, sweep.py).
+the job that sweeps expired messages.
 """
 
 from __future__ import annotations
@@ -21,13 +21,8 @@ SWEEP_PAUSE_TICKS: Final = TICKS_PER_S
 
 
 class MessagesChange:
-    """The writes of one decision on the messages of a queue's epoch.
-
-    Arguments:
-        generation, epoch: the queue's.
-        stamp: of the commit.
-        ledger: the epoch's ledger as the decision reads it; None when the change does not need it.
-    """
+    """The writes of one decision on the messages of a queue's epoch. `ledger` is the epoch's as the
+    decision reads it; None when the change does not need it."""
 
     def __init__(
         self, generation: int, epoch: int, stamp: int, ledger: Ledger | None = None
@@ -43,7 +38,7 @@ class MessagesChange:
         self._placed = 0
 
     def put(self, message: Message, text: str) -> bytes:
-        """Add a new message and count it. Return its place."""
+        """Count the new message too. Return its place."""
         assert self._ledger is not None
         self._change_ledger(+1)
         place = self._place(self._texted(MessageRecord(message, self._stamp), text))
@@ -55,16 +50,12 @@ class MessagesChange:
     def move(
         self, old: Key, record: MessageRecord, message: Message, text: str | None = None
     ) -> bytes:
-        """Move the message, with its new state, to a new place, and return the place.
-
-        `text` None = its text does not change.
-        """
+        """Return the new place. `text` None = its text does not change."""
         self._writes.append(Write(old, None))
         moved = MessageRecord(message, record.number, record.text, record.chunks)
         return self._place(moved if text is None else self._texted(moved, text))
 
     def remove(self, old: Key, record: MessageRecord) -> None:
-        """Remove the message, and subtract it from the count."""
         self._writes.append(Write(old, None))
         self._drop_chunks(record.number, 0, record.chunks)
         expires = record.message.expires
@@ -72,11 +63,11 @@ class MessagesChange:
             self._writes.append(Write(keys.expiry(expires, record.number), None))
         self._change_ledger(-1)
 
-    def remove_expired(self, expiry: Key, found: Expiry) -> None:
+    def remove_expired(self, expiry: Key, entry: Expiry) -> None:
         """Remove the message to which an expiry entry refers."""
         number = keys.expiry_number(expiry.name)
-        self._writes += (Write(expiry, None), Write(keys.message_at(found.place), None))
-        self._drop_chunks(number, 0, found.chunks)
+        self._writes += (Write(expiry, None), Write(keys.message_at(entry.place), None))
+        self._drop_chunks(number, 0, entry.chunks)
         self._change_ledger(-1)
 
     def wake_watchers(self) -> None:
@@ -92,8 +83,7 @@ class MessagesChange:
             self._jobs.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
 
     def steps(self) -> tuple[Step, ...]:
-        """Return the commit's steps. The job comes first: without its message it finds nothing
-        to do."""
+        """The job comes first: without its message it finds nothing to do."""
         writes = list(self._writes)
         if self._is_ledger_changed and self._ledger is not None:
             writes.append(Write(keys.LEDGER_KEY, message_records.LEDGER.encode(self._ledger)))
@@ -131,22 +121,18 @@ class MessagesChange:
 
 
 def expiry_job(epoch: int, due: int) -> Ref:
-    """Return the key of the job that sweeps an epoch's expired messages.
-
-    There is one job for each due time, however many commits schedule it.
-    """
+    """There is one job for each due time, however many commits schedule it."""
     return keys.job(due, epoch, JobKind.EXPIRE_MESSAGES)
 
 
 def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step, ...]:
-    """Return the steps that start a new epoch of a queue; the write of the queue's record follows.
+    """The steps that start a new epoch of a queue; the write of the queue's record follows.
 
     The job sweeps whichever of the epochs `before` (0 = none) and `stamp` is not the queue's. If a
     crash prevents the write of the queue's record, that is the new one.
 
     Arguments:
         name: account/queue.
-        stamp: the commit's stamp, which becomes the new epoch.
     """
     ledger = Write(keys.LEDGER_KEY, message_records.LEDGER.encode(Ledger()))
     begun = Step(keys.message_partition(generation, stamp), (ledger,))
@@ -154,7 +140,7 @@ def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step
 
 
 def sweep_step(name: str, generation: int, before: int, stamp: int) -> Step:
-    """Return the step that schedules the sweep of the epoch `before`."""
+    """Schedule the sweep of the epoch `before`."""
     ref = keys.job(stamp, stamp, JobKind.SWEEP_MESSAGES)
     job = Job(JobKind.SWEEP_MESSAGES, generation, token=name, epoch=before)
     return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))

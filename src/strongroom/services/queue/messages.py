@@ -1,8 +1,7 @@
 """Put, update and delete one message.
 
-Lives here: the decisions on a message that the request names. Must not live here: retrievals, which
-search for theirs (retrievals.py), the rules of messages (semantics/queue/messages.py), pop receipts
-as text (semantics/queue/pop_receipts.py). Source: "Operations on messages" of the REST reference.
+Lives here: the decisions on a message that the request names. Source: "Operations on messages" of
+the REST reference.
 
 Every decision reads the queue's own record beside the message. The queue may have been deleted,
 cleared or given another access control list. The request is judged by the state at the serial
@@ -40,7 +39,7 @@ _TRIES: Final = 16
 
 
 class PutMessage(msgspec.Struct, frozen=True):
-    """Input of Put Message; `ttl_s` -1 = the message does not expire."""
+    """`ttl_s` -1 = the message does not expire."""
 
     text: str
     visibility_s: int = 0
@@ -48,7 +47,7 @@ class PutMessage(msgspec.Struct, frozen=True):
 
 
 class UpdateMessage(msgspec.Struct, frozen=True):
-    """Input of Update Message; `text` None = the text does not change."""
+    """`text` None = the text does not change."""
 
     receipt: str
     visibility_s: int
@@ -56,8 +55,6 @@ class UpdateMessage(msgspec.Struct, frozen=True):
 
 
 class DeleteMessage(msgspec.Struct, frozen=True):
-    """Input of Delete Message."""
-
     receipt: str
 
 
@@ -70,14 +67,10 @@ class MessageView(msgspec.Struct, frozen=True):
 
 
 async def put_message(services: Services, call: Call[PutMessage]) -> MessageView:
-    """Put Message. Its pop receipt is valid from the start.
-
-    Raises: StorageError QueueNotFound, RequestBodyTooLarge, OutOfRangeQueryParameterValue,
-        InvalidQueryParameterValue.
-    """
-    given = call.input
-    messages.require_lifetime(given.visibility_s, given.ttl_s, call.caller.version)
-    messages.require_text(given.text)
+    """Its pop receipt is valid from the start."""
+    request = call.input
+    messages.require_lifetime(request.visibility_s, request.ttl_s, call.caller.version)
+    messages.require_text(request.text)
     message_id = guid(services.clock)
     for tries in range(_TRIES):
         queue, _ = await queue_of(services, call, again=tries > 0)
@@ -107,8 +100,6 @@ async def _put(
 
 
 class _Put(Decision[MessageView | None], frozen=True):
-    """Put Message into the epoch of `queue`."""
-
     call: Call[PutMessage]
     queue: QueueRecord
     place: ReadOne[QueueRecord]
@@ -116,42 +107,30 @@ class _Put(Decision[MessageView | None], frozen=True):
     message_id: str
 
     def decide(self, found: Found, stamp: int) -> Commit[MessageView | None]:
-        """See Decision.decide. The result is None when the epoch has ended."""
-        queue, given, ledger = self.queue, self.call.input, found[self.ledger]
+        """The result is None when the epoch of `queue` has ended."""
+        queue, request, ledger = self.queue, self.call.input, found[self.ledger]
         if place_in(self.call, found, self.place).epoch != queue.epoch or ledger is None:
             return Commit(None)
-        message = messages.put(self.message_id, given.visibility_s, given.ttl_s, stamp)
+        message = messages.put(self.message_id, request.visibility_s, request.ttl_s, stamp)
         change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
-        place = change.put(message, given.text)
+        place = change.put(message, request.text)
         view = MessageView(message, pop_receipts.seal(queue.secret, place))
         return Commit(view, change.steps())
 
 
 async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
-    """Update Message: set the visibility, and the text if one is given.
-
-    Raises: StorageError QueueNotFound, MessageNotFound, RequestBodyTooLarge,
-        InvalidQueryParameterValue (no receipt), OutOfRangeQueryParameterValue (beyond the expiry).
-    """
     if call.input.text is not None:
         messages.require_text(call.input.text)
     return await services.commit(await _decision(services, call, call.input.receipt, _Update))
 
 
 async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
-    """Delete Message.
-
-    Raises: StorageError QueueNotFound, MessageNotFound, InvalidQueryParameterValue (no receipt).
-    """
     await services.commit(await _decision(services, call, call.input.receipt, _Delete))
 
 
 class _OnMessage(Decision[T], Generic[T], frozen=True):
-    """A decision on the message that the request names and its receipt refers to.
-
-    Attributes:
-        queue: the queue as it was when the receipt was opened.
-    """
+    """A decision on the message that the request names and its receipt refers to. `queue` is the
+    queue as it was when the receipt was opened."""
 
     call: Call[Any]
     queue: QueueRecord
@@ -160,10 +139,7 @@ class _OnMessage(Decision[T], Generic[T], frozen=True):
     ledger: ReadOne[Ledger]
 
     def named(self, found: Found, stamp: int) -> tuple[MessageRecord, MessagesChange]:
-        """Return the message, and the writes that change it.
-
-        Raises: StorageError QueueNotFound, MessageNotFound; that of a stale receipt.
-        """
+        """Return the message, and the writes that change it."""
         queue, record, ledger = self.queue, found[self.message], found[self.ledger]
         epoch = place_in(self.call, found, self.place).epoch
         if epoch != queue.epoch or ledger is None or record is None:
@@ -178,10 +154,6 @@ D = TypeVar("D", bound=_OnMessage[Any])
 
 
 async def _decision(services: Services, call: Call[Any], receipt: str, kind: type[D]) -> D:
-    """Return the decision on the message that the receipt refers to.
-
-    Raises: StorageError QueueNotFound, InvalidQueryParameterValue; that of a stale receipt.
-    """
     queue, _ = await queue_of(services, call)
     at = pop_receipts.open_receipt(queue.secret, receipt)
     if at is None:
@@ -200,14 +172,11 @@ async def _decision(services: Services, call: Call[Any], receipt: str, kind: typ
 
 
 class _Update(_OnMessage[MessageView], frozen=True):
-    """Update Message."""
-
     def decide(self, found: Found, stamp: int) -> Commit[MessageView]:
-        """See Decision.decide. Raises: as `named`; OutOfRangeQueryParameterValue."""
         record, change = self.named(found, stamp)
-        given: UpdateMessage = self.call.input
-        after = messages.update(record.message, given.visibility_s, stamp)
-        place = change.move(self.message.ref.key, record, after, given.text)
+        request: UpdateMessage = self.call.input
+        after = messages.update(record.message, request.visibility_s, stamp)
+        place = change.move(self.message.ref.key, record, after, request.text)
         if after.visible < record.message.visible:
             # A waiter would otherwise sleep until the time at which the message was to become
             # visible before.
@@ -217,10 +186,7 @@ class _Update(_OnMessage[MessageView], frozen=True):
 
 
 class _Delete(_OnMessage[None], frozen=True):
-    """Delete Message."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: as `named`."""
         record, change = self.named(found, stamp)
         change.remove(self.message.ref.key, record)
         return Commit(None, change.steps())

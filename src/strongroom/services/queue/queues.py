@@ -1,8 +1,7 @@
 """Create, read, change and delete a queue: its metadata, access control list, count of messages.
 
 Lives here: the operations on a queue's own record. Clearing is one of them: it starts a new epoch
-of messages. Must not live here: operations on single messages (messages.py), stored policies as
-rules (auth/). Source: "Operations on queues" of the REST reference.
+of messages. Source: "Operations on queues" of the REST reference.
 """
 
 from __future__ import annotations
@@ -29,38 +28,32 @@ _SECRET_BYTES: Final = 32
 
 
 class CreateQueue(msgspec.Struct, frozen=True):
-    """Input of Create Queue."""
-
     metadata: Metadata = ()
 
 
 class SetQueueMetadata(msgspec.Struct, frozen=True):
-    """Input of Set Queue Metadata: all pairs; pairs that are not given are removed."""
+    """Pairs that are not given are removed."""
 
     metadata: Metadata = ()
 
 
 class SetQueueAcl(msgspec.Struct, frozen=True):
-    """Input of Set Queue ACL: all policies, which replace the present ones."""
-
     policies: tuple[AccessPolicy, ...] = ()
 
 
 class QueueView(msgspec.Struct, frozen=True):
-    """A committed queue, and the approximate number of its messages."""
+    """`count` is approximate."""
 
     record: QueueRecord
     count: int = 0
 
 
 async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
-    """Create Queue. The commit's stamp becomes the queue's generation.
+    """The commit's stamp becomes the queue's generation. Return whether the queue is new.
 
-    A deleted queue of the same name has another generation. So its messages are not visible, and
-    writes in flight to it do not reach the new one.
-
-    Returns: whether it is new; False when there is one with the same metadata.
-    Raises: StorageError QueueAlreadyExists when there is one with other metadata.
+    False: there is one with the same metadata. A deleted queue of the same name has another
+    generation. So its messages are not visible, and writes in flight to it do not reach the new
+    one.
     """
     reads, secret = Reads(), services.clock.random_bytes(_SECRET_BYTES)
     place = reads.add(place_ref(call), records.QUEUE)
@@ -70,14 +63,13 @@ async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
 
 
 class _Create(Decision[bool], frozen=True):
-    """Create Queue; `secret` protects the pop receipts of its messages."""
+    """`secret` protects the pop receipts of the queue's messages."""
 
     call: Call[CreateQueue]
     place: ReadOne[QueueRecord]
     secret: bytes
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: StorageError QueueAlreadyExists."""
         given = self.call.input.metadata
         there = found[self.place]
         if there is not None:
@@ -90,7 +82,7 @@ class _Create(Decision[bool], frozen=True):
 
 
 def _comparable(metadata: Metadata) -> dict[str, str]:
-    """Return metadata in comparable form: the order and the case of names do not matter."""
+    """The order and the case of names do not matter."""
     return {name.lower(): value for name, value in metadata}
 
 
@@ -100,8 +92,6 @@ async def queue_of(
     """Return the committed queue, and its record's version.
 
     It is the record that was read with the request, unless `again` requires a new read.
-
-    Raises: StorageError QueueNotFound; what the authorization raises when it has changed.
     """
     place = call.place
     if not again and place is not None and isinstance(place.record, QueueRecord):
@@ -113,17 +103,12 @@ async def queue_of(
 
 
 async def get_queue(services: Services, call: Call[Any]) -> QueueView:
-    """Get Queue ACL: return the queue. Raises: StorageError QueueNotFound."""
     record, _ = await queue_of(services, call, again=True)
     return QueueView(record)
 
 
 async def count_queue(services: Services, call: Call[Any]) -> QueueView:
-    """Get Queue Metadata, with the approximate number of messages. Raises: StorageError
-    QueueNotFound.
-
-    Hidden messages count, and expired ones count until they are swept.
-    """
+    """Hidden messages count, and expired ones count until they are swept."""
     record, _ = await queue_of(services, call, again=True)
     partition = keys.message_partition(record.generation, record.epoch)
     (found,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
@@ -132,36 +117,26 @@ async def count_queue(services: Services, call: Call[Any]) -> QueueView:
 
 
 async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None:
-    """Set Queue Metadata. Raises: StorageError QueueNotFound."""
     await _commit(services, call, _SetMetadata)
 
 
 async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
-    """Set Queue ACL. It takes effect with its answer.
+    """It takes effect with its answer.
 
     Every later decision sees another version of the queue's record, so its request is authorized
     again.
-
-    Raises: StorageError QueueNotFound.
     """
     await _commit(services, call, _SetAcl)
 
 
 async def clear_messages(services: Services, call: Call[Any]) -> None:
-    """Clear Messages: all messages, hidden ones included, are gone with the answer; a job sweeps
-    them.
-
-    Raises: StorageError QueueNotFound.
-    """
+    """Hidden messages are gone too with the answer; a job sweeps them all."""
     await _commit(services, call, _Clear)
     services.work.set()
 
 
 async def delete_queue(services: Services, call: Call[Any]) -> None:
-    """Delete Queue: remove its record, which hides all messages; a job sweeps them.
-
-    Raises: StorageError QueueNotFound.
-    """
+    """Remove its record, which hides all messages; a job sweeps them."""
     await _commit(services, call, _Delete)
     services.work.set()
 
@@ -181,30 +156,21 @@ async def _commit(services: Services, call: Call[Any], kind: type[_OfQueue]) -> 
 
 
 class _SetMetadata(_OfQueue, frozen=True):
-    """Set Queue Metadata."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError QueueNotFound."""
         queue, metadata = place_in(self.call, found, self.place), self.call.input.metadata
         changed = msgspec.structs.replace(queue, metadata=metadata)
         return Commit(None, (_written(self.place.ref, changed),))
 
 
 class _SetAcl(_OfQueue, frozen=True):
-    """Set Queue ACL."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError QueueNotFound."""
         queue, policies = place_in(self.call, found, self.place), self.call.input.policies
         changed = msgspec.structs.replace(queue, policies=policies)
         return Commit(None, (_written(self.place.ref, changed),))
 
 
 class _Clear(_OfQueue, frozen=True):
-    """Clear Messages."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError QueueNotFound."""
         queue = place_in(self.call, found, self.place)
         begun = new_epoch(_name(self.call), queue.generation, queue.epoch, stamp)
         cleared = msgspec.structs.replace(queue, epoch=stamp)
@@ -212,10 +178,7 @@ class _Clear(_OfQueue, frozen=True):
 
 
 class _Delete(_OfQueue, frozen=True):
-    """Delete Queue."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError QueueNotFound."""
         queue, ref = place_in(self.call, found, self.place), self.place.ref
         # The job is written first: after a crash in between, it finds the queue alive and does
         # nothing.

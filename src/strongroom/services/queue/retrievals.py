@@ -1,9 +1,7 @@
 """Get Messages, Peek Messages: the messages that are visible now, the longest visible first.
 
 Lives here: the search for messages, which reads a range without deciding, and the decision, which
-takes those that are still there. Must not live here: how a retrieval changes a message
-(semantics/queue/messages.py), waiting as such (waiting.py). Sources: "Get Messages", "Peek
-Messages".
+takes those that are still there. Sources: "Get Messages", "Peek Messages".
 
 A message that was found is guarded by its own key, since taking, updating or deleting moves it. So
 one of several retrievals gets it, and the others search again. The claims of this gateway make
@@ -58,15 +56,11 @@ _PAGE_RECORDS_MAX: Final = 120
 
 
 class GetMessages(msgspec.Struct, frozen=True):
-    """Input of Get Messages."""
-
     count: int = 1
     visibility_s: int = limits.DEFAULT_VISIBILITY_S
 
 
 class PeekMessages(msgspec.Struct, frozen=True):
-    """Input of Peek Messages."""
-
     count: int = 1
 
 
@@ -83,7 +77,6 @@ class Retrieving(NamedTuple):
 
 
 def retrieving(services: Services) -> Retrieving:
-    """Return what is remembered now."""
     state = services.disposable
     return Retrieving(state.of(Claims), state.of(SearchOffsets), state.of(ExpiredFronts))
 
@@ -123,13 +116,10 @@ class _SearchResult:
 
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
-    """Get Messages: take up to `count` messages, and hide them for `visibility_s`.
+    """Take up to `count` messages, and hide them for `visibility_s`.
 
     With `x-strongroom-wait` the answer comes when there is a message or the time is over. The
     waiters at this gateway are served in order of arrival.
-
-    Raises: StorageError QueueNotFound; InsufficientAccountPermissions on the secondary endpoint,
-        since a retrieval changes the message.
     """
     if call.target.secondary:
         message = "Write operations are not allowed. A retrieval changes the message."
@@ -201,10 +191,8 @@ async def _get(
 async def _take(
     services: Services, call: Call[GetMessages], queue: QueueRecord, search: _SearchResult
 ) -> tuple[Messages, int]:
-    """Take the messages that are still where they were found, and remove the expired ones.
-
-    Returns: the messages that were taken, and the store time of the commit.
-    """
+    """Take the messages that are still where they were found, and remove the expired ones. Return
+    those that were taken, and the store time of the commit."""
     partition, reads = keys.message_partition(queue.generation, queue.epoch), Reads()
     seen = (*search.found, *search.expired)
     place = reads.add(place_ref(call), records.QUEUE)
@@ -245,7 +233,7 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
     of_seen: ReadAll[MessageRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Messages, int]]:
-        """See Decision.decide. Nothing is taken when none of the messages is left."""
+        """Nothing is taken when none of the messages is left."""
         queue = self.queue
         if place_in(self.call, found, self.place).epoch != queue.epoch:
             return Commit(((), stamp))
@@ -276,10 +264,7 @@ def _taken(
 
 
 async def peek_messages(services: Services, call: Call[PeekMessages]) -> Messages:
-    """Peek Messages: return the messages that Get Messages would take, without any change.
-
-    Raises: StorageError QueueNotFound.
-    """
+    """The messages that Get Messages would take, without any change."""
     memory = retrieving(services)
     for searches in range(_PEEK_TRIES):
         queue, _ = await queue_of(services, call, again=searches > 0)
@@ -404,7 +389,7 @@ async def _with_texts(
 
 
 def _places(key: Key, record: MessageRecord) -> list[Key]:
-    """Return the keys of a message with a long text: its own and those of the chunks."""
+    """The keys of a message with a long text: its own and those of the chunks."""
     chunks = [keys.text(record.number, chunk) for chunk in range(record.chunks)]
     return [key, *chunks] if chunks else []
 

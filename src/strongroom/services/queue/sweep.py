@@ -1,9 +1,8 @@
 """Sweeping expired messages, and the messages of queues that were cleared or deleted.
 
-Lives here: the work of the two jobs. Must not live here: when they run (sweeper.py), when a message
-has expired (semantics/queue/messages.py). Everything that is swept here is invisible: an expired
-message is not returned, and an epoch that has ended is not read. When a job begins, no commit that
-was decided before the end of the epoch is still under way (rule 2 of sweeper.py).
+Lives here: the work of the two jobs. Everything that is swept here is invisible: an expired message
+is not returned, and an epoch that has ended is not read. When a job begins, no commit that was
+decided before the end of the epoch is still under way (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations
@@ -36,8 +35,8 @@ async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, st
     Arguments:
         stamp: of the commit that scheduled the job; that commit may have begun an epoch too.
     """
-    (found,) = await services.store.read([keys.queue(*job.token.split("/"))])
-    queue = records.QUEUE.of(found)
+    (record,) = await services.store.read([keys.queue(*job.token.split("/"))])
+    queue = records.QUEUE.of(record)
     alive = queue is not None and queue.generation == job.generation
     for epoch in (job.epoch, stamp):
         if epoch and not (alive and queue is not None and queue.epoch == epoch):
@@ -102,7 +101,6 @@ async def expire_messages(services: Services, job: Job, due: int, pause_s: float
 
     Arguments:
         due: when this job fell due; if the ledger has another time, another job does the work.
-        pause_s: pause after each commit, so that requests are served first.
     """
     partition = keys.message_partition(job.generation, job.epoch)
     concurrent_puts = 0
@@ -162,8 +160,6 @@ async def _remove(
 
 
 class _Expire(Decision[_Outcome], frozen=True):
-    """Remove the expired messages of a read; see `_remove`."""
-
     job: Job
     ledger: ReadOne[Ledger]
     entries: ReadAll[Expiry]
@@ -172,7 +168,6 @@ class _Expire(Decision[_Outcome], frozen=True):
     may_look_again: bool
 
     def decide(self, found: Found, stamp: int) -> Commit[_Outcome]:
-        """See Decision.decide."""
         job, expired, ledger = self.job, self.expired, found[self.ledger]
         if ledger is None or ledger.due != self.due:
             return Commit(_Outcome.DONE)

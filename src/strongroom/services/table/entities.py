@@ -1,9 +1,8 @@
 """Entities: written in transactions of one or many, read one at a time.
 
-Lives here: the one commit behind every write of entities, and the point query. Must not live here:
-how a write changes an entity (semantics/table/entities.py), queries (query_entities.py), JSON.
-Source: "Performing entity group transactions", "Insert Entity" and the pages of the other writes;
-reference sections 5 and 7.
+Lives here: the one commit behind every write of entities, and the point query. Source: "Performing
+entity group transactions", "Insert Entity" and the pages of the other writes; reference sections 5
+and 7.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ NO_DOCUMENT: Final = EntityDocument()
 
 
 class WriteEntity(msgspec.Struct, frozen=True):
-    """Input of every write.
+    """The input of every write.
 
     `match` is the Timestamp of If-Match; None = `*`, or no condition. `echo`: the answer to an
     insert contains the entity.
@@ -58,7 +57,7 @@ class WriteEntity(msgspec.Struct, frozen=True):
 
 
 class EntityWritten(msgspec.Struct, frozen=True):
-    """Result of a write: the entity after it; `stored` None = it was deleted."""
+    """The entity after the write; `stored` None = it was deleted."""
 
     partition_key: str
     row_key: str
@@ -84,11 +83,7 @@ class _OtherChunkCount(Exception):
 
 
 def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
-    """Return PartitionKey and RowKey of the entity to write: the URL's, else the body's.
-
-    Raises: StorageError PropertiesNeedValue, InvalidInput for a body that contradicts the URL; the
-        errors of check_key; AuthorizationFailure for a key outside of the SAS.
-    """
+    """PartitionKey and RowKey of the entity to write: the URL's, else the body's."""
     document = call.input.document
     if call.target.entity is None:
         partition_key, row_key = entities.require_keys(document.partition_key, document.row_key)
@@ -102,10 +97,7 @@ def keys_of(call: Call[WriteEntity]) -> tuple[str, str]:
 
 
 def check_keys_in_range(call: Call[Any], partition_key: str, row_key: str) -> None:
-    """Check that the keys are valid, and within the key range of the caller's SAS.
-
-    Raises: as entities.check_key; StorageError AuthorizationFailure.
-    """
+    """They must be valid, and within the key range of the caller's SAS."""
     entities.check_key("PartitionKey", partition_key)
     entities.check_key("RowKey", row_key)
     if call.caller.grant.key_range is not None and not call.caller.grant.key_range.contains(
@@ -119,11 +111,7 @@ def check_keys_in_range(call: Call[Any], partition_key: str, row_key: str) -> No
 
 
 async def write_entity(services: Services, call: Call[WriteEntity]) -> EntityWritten:
-    """Insert, Update, Merge, Delete, Insert Or Replace or Insert Or Merge Entity, as a transaction
-    of one write.
-
-    Raises: StorageError TableNotFound, and what keys_of and entities.decide raise.
-    """
+    """Any single write, as a transaction of one."""
     if call.place is None:
         raise StorageError(errors.TABLE_NOT_FOUND)  # also for an entity without keys
     try:
@@ -149,7 +137,7 @@ async def transact(services: Services, calls: Sequence[Call[WriteEntity]]) -> li
 
 
 def _transaction(calls: Sequence[Call[WriteEntity]]) -> _Transaction:
-    """Return the decision on all writes. Raises: PartFailed for invalid keys."""
+    """Raises: PartFailed for invalid keys."""
     pairs: list[tuple[str, str]] = []
     for index, call in enumerate(calls):
         try:
@@ -169,7 +157,6 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     """The writes of one commit.
 
     Arguments:
-        calls: see transact.
         pairs: the keys of the entities, in order.
         heads: the entities' first records, in order.
         chunks: the further records, by index, of entities that are to be merged.
@@ -182,7 +169,6 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
     chunks: dict[int, ReadAll[bytes]]
 
     def with_chunks(self, counts: dict[int, int]) -> _Transaction:
-        """Return the same transaction, which reads this many chunks of the entities."""
         reads = Reads((self.table.ref, *self.heads.refs))
         chunks = {
             index: reads.add_all(_chunk_refs(self.heads.refs[index], count), UNDECODED)
@@ -191,8 +177,7 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
         return msgspec.structs.replace(self, reads=reads.refs, chunks=chunks)
 
     def decide(self, found: Found, stamp: int) -> Commit[list[EntityWritten]]:
-        """See Decision.decide. Raises: PartFailed; _OtherChunkCount, after which it runs again
-        `with_chunks`."""
+        """Raises: PartFailed; _OtherChunkCount, after which it runs again `with_chunks`."""
         heads, stored = found[self.heads], self._stored(found)
         parts = zip(self.calls, self.heads.refs, heads, stored, strict=True)
         results: list[EntityWritten] = []
@@ -243,20 +228,20 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
         return self.calls[index].input.change in entities.MERGES
 
     def _after(self, index: int, stored: StoredEntity | None, stamp: int) -> StoredEntity | None:
-        given = self.calls[index].input
-        wanted = EntityWrite(given.change, given.document.properties, given.match)
-        fragment = entities.decide(stored, wanted, *self.pairs[index])
+        request = self.calls[index].input
+        write = EntityWrite(request.change, request.document.properties, request.match)
+        fragment = entities.decide(stored, write, *self.pairs[index])
         return None if fragment is None else StoredEntity(stamp, fragment)
 
 
 def _writes(head: Ref, values: Sequence[bytes], before: EntityHead | None) -> list[Write]:
     """Return the writes that replace the records of an entity."""
     chunks_before = 0 if before is None else before.chunks
-    found = [Write(head.key, values[0] if values else None)]
+    writes = [Write(head.key, values[0] if values else None)]
     for index in range(max(len(values) - 1, chunks_before)):
         value = values[index + 1] if index + 1 < len(values) else None
-        found.append(Write(keys.entity_chunk(head.key.name, index), value))
-    return found
+        writes.append(Write(keys.entity_chunk(head.key.name, index), value))
+    return writes
 
 
 def _chunk_refs(head: Ref, count: int) -> list[Ref]:
@@ -265,10 +250,7 @@ def _chunk_refs(head: Ref, count: int) -> list[Ref]:
 
 
 async def get_entity(services: Services, call: Call[Any]) -> Entity:
-    """Query Entities by both keys: return the entity in one committed state.
-
-    Raises: StorageError TableNotFound, ResourceNotFound, and what check_keys_in_range raises.
-    """
+    """In one committed state."""
     assert call.target.entity is not None
     check_keys_in_range(call, *call.target.entity)
     ref = keys.entity(generation_of(call), *call.target.entity)

@@ -1,7 +1,6 @@
 """Query Entities: one page of a table's entities, in the order of their keys.
 
-Lives here: which ranges of keys are read, how far, and where the next page begins. Must not live
-here: the grammar and the meaning of $filter (semantics/), $select and JSON (wire/). Source: "Query
+Lives here: which ranges of keys are read, how far, and where the next page begins. Source: "Query
 Entities", "Query timeout and pagination".
 
 The entities of one partition in a page are from one committed state. A partition is read in one
@@ -42,7 +41,7 @@ _READ_FOR_ONE: Final = 5
 
 
 class QueryEntities(msgspec.Struct, frozen=True):
-    """Input of Query Entities; `start` is the position of the continuation tokens."""
+    """`start` is the position of the continuation tokens."""
 
     filter: Expression | None = None
     top: int = limits.TABLE_RESULTS_MAX
@@ -50,7 +49,7 @@ class QueryEntities(msgspec.Struct, frozen=True):
 
 
 class EntityPage(msgspec.Struct, frozen=True):
-    """Result: entities in the order of their keys, and where the next page begins (None = the end).
+    """Entities in the order of their keys, and where the next page begins (None = the end).
 
     It may be short, or empty, and have a next page.
     """
@@ -60,10 +59,9 @@ class EntityPage(msgspec.Struct, frozen=True):
 
 
 async def query_entities(services: Services, call: Call[QueryEntities]) -> EntityPage:
-    """Query Entities: return entities that match the filter and lie within the caller's SAS.
+    """Those that match the filter and lie within the caller's SAS.
 
-    Raises: StorageError TableNotFound, also when it is deleted meanwhile; what the authorization
-        raises.
+    Refused with TableNotFound also when the table is deleted meanwhile.
     """
     query = _Query(services, keys.entities(generation_of(call)), call.input)
     intervals = _intervals_to_read(call)
@@ -94,21 +92,17 @@ def _intervals_to_read(call: Call[QueryEntities]) -> tuple[Interval, ...]:
 
 
 class _Query:
-    """A page under construction.
+    """A page under construction; `rows` and `next` as in EntityPage."""
 
-    Attributes:
-        rows, next: the entities so far, and where the next page begins; see EntityPage.
-    """
-
-    def __init__(self, services: Services, keyspace: bytes, given: QueryEntities) -> None:
+    def __init__(self, services: Services, keyspace: bytes, request: QueryEntities) -> None:
         self._store = services.store
         self._turns = services.turns
         self._keyspace = keyspace
-        self._top = given.top
+        self._top = request.top
         self._predicate = self._where = None
-        if given.filter is not None:
-            self._predicate = predicate(given.filter)
-            self._where = entity_conditions.condition(given.filter)
+        if request.filter is not None:
+            self._predicate = predicate(request.filter)
+            self._where = entity_conditions.condition(request.filter)
         self._size_bytes = self._scanned = self._scanned_bytes = 0
         self.rows: list[Entity] = []
         self.next: table_intervals.Position | None = None
@@ -127,36 +121,36 @@ class _Query:
 
     async def _read_points(self, points: Sequence[Interval]) -> None:
         """Read entities of one partition from one state: as many as fit into a page."""
-        wanted = [point.first for point in points]
-        found = await self._read_whole(wanted)
-        self._scanned += len(found)
+        positions = [point.first for point in points]
+        entities = await self._read_whole(positions)
+        self._scanned += len(entities)
         self._take(Candidates.of([
             (*position, one.timestamp, one.fragment)
-            for position, one in zip(wanted, found, strict=False)
+            for position, one in zip(positions, entities, strict=False)
             if one is not None
         ]))  # fmt: skip
-        if self.next is None and len(found) < len(wanted):
-            self.next = wanted[len(found)]
+        if self.next is None and len(entities) < len(positions):
+            self.next = positions[len(entities)]
 
     async def _read_whole(
-        self, wanted: list[table_intervals.Position]
+        self, positions: list[table_intervals.Position]
     ) -> list[StoredEntity | None]:
-        chunks = [0] * len(wanted)
+        chunks = [0] * len(positions)
         while True:
-            refs = [self._ref(first, Key(False, row)) for first, row in wanted]
-            for (first, row), count in zip(wanted, chunks, strict=True):
+            refs = [self._ref(first, Key(False, row)) for first, row in positions]
+            for (first, row), count in zip(positions, chunks, strict=True):
                 chunk_keys = (keys.entity_chunk(row, index) for index in range(count))
                 refs.extend(self._ref(first, key) for key in chunk_keys)
-            found = [None if one is None else one.value for one in await self._store.read(refs)]
+            values = [None if one is None else one.value for one in await self._store.read(refs)]
             heads = [
                 None if value is None else entity_records.head(value)
-                for value in found[: len(wanted)]
+                for value in values[: len(positions)]
             ]
             needed = _fitting([head.chunks if head else 0 for head in heads])
             if needed == chunks:
-                rest = iter([value for value in found[len(wanted) :] if value is not None])
+                rest = iter([value for value in values[len(positions) :] if value is not None])
                 return [head and _joined(head, rest) for head in heads]
-            wanted, chunks = wanted[: len(needed)], needed
+            positions, chunks = positions[: len(needed)], needed
 
     def _ref(self, partition: bytes, key: Key) -> Ref:
         return Ref(Partition(self._keyspace, partition), key)
@@ -171,12 +165,12 @@ class _Query:
                 self._where = None
                 continue
             self._count(page, want)
-            found = Scanned(page)
-            taken = await self._take_all(found.parts)
-            resume = found.resume
+            scanned = Scanned(page)
+            taken = await self._take_all(scanned.parts)
+            resume = scanned.resume
             if self.next is not None or resume is None:
                 return
-            inside = resume.partition in (first.partition, found.last_partition)
+            inside = resume.partition in (first.partition, scanned.last_partition)
             if inside and not taken and len(page.values) >= want and want < _READ_MOST:
                 # Repeat the read with a higher limit: all entities of a partition must come from
                 # one read.
@@ -216,7 +210,7 @@ class _Query:
         )
 
     async def _take_all(self, parts: Sequence[Candidates]) -> bool:
-        """Do what `_take` does, and let other tasks run in between."""
+        """As `_take`, but let other tasks run in between."""
         any_taken = False
         for part in parts:
             await self._turns.pause()
@@ -230,19 +224,19 @@ class _Query:
         # One more than fits: it is where the next page begins.
         most = self._top - len(self.rows) + 1
         chosen = None if self._predicate is None else self._predicate.select(candidates)
-        found = candidates.entities(chosen, most)
-        sizes = [len(row.fragment) for row in found]
+        matches = candidates.entities(chosen, most)
+        sizes = [len(row.fragment) for row in matches]
         size_bytes = self._size_bytes + sum(sizes)
-        if len(self.rows) + len(found) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:
-            self.rows += found
+        if len(self.rows) + len(matches) <= self._top and size_bytes <= limits.TABLE_PAGE_BYTES_MAX:
+            self.rows += matches
             self._size_bytes = size_bytes
         else:
-            self._take_until_full(found, sizes)
-        return bool(found)
+            self._take_until_full(matches, sizes)
+        return bool(matches)
 
-    def _take_until_full(self, found: Sequence[Entity], sizes: Sequence[int]) -> None:
+    def _take_until_full(self, matches: Sequence[Entity], sizes: Sequence[int]) -> None:
         """Add as many as fit, but always the first one."""
-        for row, size_bytes in zip(found, sizes, strict=True):
+        for row, size_bytes in zip(matches, sizes, strict=True):
             size_bytes += self._size_bytes
             full = len(self.rows) >= self._top or size_bytes > limits.TABLE_PAGE_BYTES_MAX
             if full and self.rows:

@@ -1,7 +1,6 @@
 """The entities in a page of records, in parts.
 
-Lives here: the conversion of records to entities. Must not live here: which pages are read, and
-when an answer is full (query_entities.py).
+Lives here: the conversion of records to entities.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
         columns = entity_records.small(page.values)
         if columns is not None:
             return Candidates(page.partitions, page.keys, *columns), page.resume
-    found: list[tuple[bytes, bytes, int, bytes]] = []
+    rows: list[tuple[bytes, bytes, int, bytes]] = []
     faces = page.faces()
     for at, (partition, key, value, _) in enumerate(faces):
         # A read that starts inside an entity skips the rest of its chunks.
@@ -51,7 +50,7 @@ def _whole_entities(page: Page) -> tuple[Candidates, Position | None]:
         if chunks:
             rest = [face.value for face in faces[at + 1 : at + 1 + chunks]]
             if len(rest) < chunks and page.resume is not None:
-                return Candidates.of(found), Position(partition, key)
+                return Candidates.of(rows), Position(partition, key)
             fragment = entity_records.whole(head, rest).fragment
-        found.append((partition, key, timestamp, fragment))
-    return Candidates.of(found), page.resume
+        rows.append((partition, key, timestamp, fragment))
+    return Candidates.of(rows), page.resume

@@ -1,8 +1,8 @@
 """Dropping the entities of a deleted table.
 
-Lives here: the walk over a generation. Must not live here: when it runs (sweeper.py). No new
-request can read here, since the table's record, which every request checks, is gone. When a job
-begins, no write that saw that record is still under way (rule 2 of sweeper.py).
+Lives here: the walk over a generation. No new request can read here, since the table's record,
+which every request checks, is gone. When a job begins, no write that saw that record is still under
+way (rule 2 of sweeper.py).
 """
 
 from __future__ import annotations

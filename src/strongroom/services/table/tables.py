@@ -1,8 +1,7 @@
 """Tables: create, delete, list, and their access control lists.
 
-Lives here: the operations on a table's own record. Must not live here: the contents of a table (its
-entities belong to its generation). Source: "Create Table", "Delete Table", "Query Tables", "Get/Set
-Table ACL"; reference sections 1, 5 and 9.
+Lives here: the operations on a table's own record. Source: "Create Table", "Delete Table", "Query
+Tables", "Get/Set Table ACL"; reference sections 1, 5 and 9.
 """
 
 from __future__ import annotations
@@ -34,14 +33,14 @@ _FILTERED_RECORDS: Final = 500
 
 
 class CreateTable(msgspec.Struct, frozen=True):
-    """Input of Create Table. `echo`: the answer contains the table."""
+    """`echo`: the answer contains the table."""
 
     name: str
     echo: bool = True
 
 
 class QueryTables(msgspec.Struct, frozen=True):
-    """Input of Query Tables: at most `top` that match, from the name `first` on (lower case)."""
+    """At most `top` that match, from the name `first` on (lower case)."""
 
     filter: Expression | None = None
     top: int = limits.TABLE_RESULTS_MAX
@@ -49,8 +48,6 @@ class QueryTables(msgspec.Struct, frozen=True):
 
 
 class SetTableAcl(msgspec.Struct, frozen=True):
-    """Input of Set Table ACL: all policies, which replace the present ones."""
-
     policies: tuple[AccessPolicy, ...] = ()
 
 
@@ -62,37 +59,32 @@ class TableNamed(msgspec.Struct, frozen=True):
 
 
 class TablePage(msgspec.Struct, frozen=True):
-    """Result of Query Tables; `resume` is the name at which the next page begins, or None."""
+    """`resume` is the name at which the next page begins, or None."""
 
     names: list[str]
     resume: str | None
 
 
 async def create_table(services: Services, call: Call[CreateTable]) -> TableNamed:
-    """Create Table. The commit's stamp becomes the table's generation.
+    """The commit's stamp becomes the table's generation.
 
     Entities of a deleted table of the same name belong to another generation, so they are not
     visible.
-
-    Raises: StorageError TableAlreadyExists, and what names.check_table raises.
     """
-    given = call.input
-    names.check_table(given.name)
-    ref, reads = keys.table(call.target.account, given.name), Reads()
+    request = call.input
+    names.check_table(request.name)
+    ref, reads = keys.table(call.target.account, request.name), Reads()
     table = reads.add(ref, records.TABLE)
     return await services.commit(
-        _Create(ref.partition, reads.refs, call.rule.purpose, table, given)
+        _Create(ref.partition, reads.refs, call.rule.purpose, table, request)
     )
 
 
 class _Create(Decision[TableNamed], frozen=True):
-    """Create Table."""
-
     table: ReadOne[TableRecord]
     given: CreateTable
 
     def decide(self, found: Found, stamp: int) -> Commit[TableNamed]:
-        """See Decision.decide. Raises: StorageError TableAlreadyExists."""
         given = self.given
         if found.record(self.table) is not None:
             raise StorageError(table_errors.TABLE_ALREADY_EXISTS)
@@ -101,10 +93,7 @@ class _Create(Decision[TableNamed], frozen=True):
 
 
 async def delete_table(services: Services, call: Call[Any]) -> None:
-    """Delete Table: remove its record, which hides all entities; a job sweeps them.
-
-    Raises: StorageError ResourceNotFound.
-    """
+    """Remove its record, which hides all entities; a job sweeps them."""
     await _commit(services, call, _Delete)
     services.work.set()
 
@@ -124,10 +113,7 @@ async def _commit(services: Services, call: Call[Any], kind: type[_OfTable]) -> 
 
 
 class _Delete(_OfTable, frozen=True):
-    """Delete Table."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError ResourceNotFound."""
         call, table = self.call, found[self.table]
         if table is None or call.place is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
@@ -137,11 +123,7 @@ class _Delete(_OfTable, frozen=True):
 
 
 def deletion_steps(ref: Ref, name: str, table: TableRecord, stamp: int) -> tuple[Step, ...]:
-    """Return the steps that delete a table.
-
-    Arguments:
-        name: account/table.
-    """
+    """`name` is account/table."""
     job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
     sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
     # The job is written first: after a crash in between, it finds the table alive and does nothing.
@@ -152,31 +134,26 @@ def deletion_steps(ref: Ref, name: str, table: TableRecord, stamp: int) -> tuple
 
 
 async def get_table(services: Services, call: Call[Any]) -> TableNamed:
-    """Query Tables for one name: return the table. Raises: StorageError ResourceNotFound."""
-    (found,) = await services.store.read([place_ref(call)])
-    table = records.TABLE.of(found)
+    (record,) = await services.store.read([place_ref(call)])
+    table = records.TABLE.of(record)
     if table is None:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
     return TableNamed(table.name)
 
 
 async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ...]:
-    """Get Table ACL: return the stored policies. Raises: StorageError TableNotFound."""
     reads = Reads()
     table = reads.add(place_ref(call), records.TABLE)
     return place_in(call, await services.read(reads), table).policies
 
 
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
-    """Set Table ACL. It takes effect with its answer. Raises: StorageError TableNotFound."""
+    """It takes effect with its answer."""
     await _commit(services, call, _SetAcl)
 
 
 class _SetAcl(_OfTable, frozen=True):
-    """Set Table ACL."""
-
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: StorageError TableNotFound."""
         table, policies = place_in(self.call, found, self.table), self.call.input.policies
         changed = msgspec.structs.replace(table, policies=policies)
         return Commit(None, (_written(self.table.ref, changed),))
@@ -196,30 +173,28 @@ async def is_alive(services: Services, job: Job) -> bool:
 
 
 async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage:
-    """Query Tables: return a page of tables in the order of their names, ignoring case.
-
-    A page may be short and still have a next page.
-    """
-    given = call.input
-    predicate = None if given.filter is None else Predicate(given.filter)
-    found: list[str] = []
+    """In the order of their names, ignoring case. A page may be short and still have a next
+    page."""
+    request = call.input
+    predicate = None if request.filter is None else Predicate(request.filter)
+    matches: list[str] = []
     # With `$top=0` there is no continuation: a client that follows it would never reach the end.
-    position = Position(given.first.encode(), b"") if given.top else None
+    position = Position(request.first.encode(), b"") if request.top else None
     scanned = 0
-    while position is not None and len(found) < given.top:
+    while position is not None and len(matches) < request.top:
         if scanned >= limits.LIST_SCANNED_RECORDS_MAX:
             break
-        missing = given.top - len(found)
+        missing = request.top - len(matches)
         want = missing if predicate is None else max(missing, _FILTERED_RECORDS)
         page = await services.store.scan(keys.tables(call.target.account), position, None, want)
         position = page.resume
         scanned += len(page.values)
         matching = _matching(page.values, predicate)
-        found.extend(matching[:missing])
+        matches.extend(matching[:missing])
         if len(matching) > missing:
-            return TablePage(found, matching[missing].lower())
+            return TablePage(matches, matching[missing].lower())
     resume = None if position is None else position.partition.decode("utf-8", "replace")
-    return TablePage(found, resume)
+    return TablePage(matches, resume)
 
 
 def _matching(values: Sequence[bytes], predicate: Predicate | None) -> list[str]:

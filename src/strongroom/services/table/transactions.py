@@ -1,8 +1,7 @@
 """Entity group transactions: the rules for the operations of one transaction.
 
-Lives here: one table, one partition, each entity once. Must not live here: the one commit behind
-all writes (entities.py), the parts as they came (servers/requests/transactions.py). Source:
-"Performing entity group transactions"; reference section 7.
+Lives here: one table, one partition, each entity once. Source: "Performing entity group
+transactions"; reference section 7.
 """
 
 from __future__ import annotations
@@ -20,10 +19,7 @@ Writes = Sequence[Call[WriteEntity]]
 
 
 async def transact(services: Services, call: Call[Writes]) -> list[EntityWritten]:
-    """Write all entities of a batch, or none.
-
-    Arguments:
-        call: the call of the whole batch; its input is the calls of its parts, each authorized.
+    """The input is the calls of the batch's parts, each authorized.
 
     Raises: PartFailed for the first that is refused.
     """
