@@ -1,8 +1,8 @@
 """What a check has found, by the names that users know.
 
 Lives here: the name of the blob, entity, queue or file to which a record belongs, and one finding
-for each. Must not live here: the checks (integrity.py). Names are looked up only if there are
-findings, since that takes one more walk over the records.
+for each. Names are looked up only if there are findings, since that takes one more walk over the
+records.
 """
 
 from __future__ import annotations
@@ -23,13 +23,12 @@ _NUMBER_BYTES: Final = 8
 
 
 def named(findings: Iterable[Finding], walk: Walk) -> list[Finding]:
-    """Return one finding for each thing that something was found about, in the order of the
-    first."""
-    found = list(findings)
-    subjects = [one.subject for one in found if one.subject is not None]
+    """One finding for each thing that something was found about, in the order of the first."""
+    listed = list(findings)
+    subjects = [one.subject for one in listed if one.subject is not None]
     names = _Names(walk(), subjects) if subjects else None
     problems: dict[str, list[str]] = {}
-    for one in found:
+    for one in listed:
         place = one.place if one.subject is None or names is None else names.of(one.subject)
         told = problems.setdefault(place, [])
         if one.problem not in told:
@@ -76,7 +75,6 @@ class _Names:
             self._owners[number] = f"{_text(keyspace[1:])}/{name}"
 
     def of(self, ref: Ref) -> str:
-        """Return the name of what a record belongs to."""
         keyspace, name = ref.partition
         kind, rest = _kind(ref), keyspace[1:]
         if kind in "cqtf":
@@ -100,7 +98,7 @@ class _Names:
         return f"the names in share {owner}"
 
     def _path(self, file_id: int, share: int) -> str:
-        """Return the path of a file or directory below its share's root."""
+        """Below its share's root."""
         parts: list[str] = []
         at = file_id
         while at != share and at in self._files and len(parts) <= len(self._files):
@@ -113,7 +111,7 @@ _OWNERS: Final = {"c": "container", "q": "queue", "t": "table", "f": "share"}
 
 
 def _kind(ref: Ref) -> str:
-    """Return the first letter of a keyspace (keys.py)."""
+    """The first letter of a keyspace (keys.py)."""
     return ref.partition.keyspace[:1].decode("latin-1")
 
 

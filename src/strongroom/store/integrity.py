@@ -57,22 +57,15 @@ class StoreSnapshot(Protocol):
         """Yield all records in order, face keys first; None for a damaged record."""
         ...
 
-    def content_ids(self) -> Iterator[int]:
-        """Yield the ids of all contents."""
-        ...
+    def content_ids(self) -> Iterator[int]: ...
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
-        """Return the bytes of a content, in pieces."""
+        """In pieces."""
         ...
 
 
 class Integrity:
-    """The check of one snapshot.
-
-    Arguments:
-        store_snapshot: the snapshot of the store.
-        damaged: the contents whose checksums differ; what names them is damaged too.
-    """
+    """`damaged` are the contents whose checksums differ; what names them is damaged too."""
 
     def __init__(self, store_snapshot: StoreSnapshot, damaged: Collection[int] = ()) -> None:
         self._store_snapshot = store_snapshot
@@ -103,7 +96,7 @@ class Integrity:
         }
 
     def counts(self) -> dict[str, int]:
-        """Return the number of records of each kind, once `findings` is exhausted."""
+        """Once `findings` is exhausted."""
         return {
             "containers": self._container_count,
             "blobs": self._blob_count,
@@ -162,7 +155,7 @@ class Integrity:
                 yield _finding(ref, str(error))
 
     def _note(self, ref: Ref, record: Record) -> bool:
-        """Note a record that is no blob's. Return False when its key is unknown."""
+        """Return False when the key is unknown."""
         keyspace = ref.partition.keyspace
         if keyspace == keys.SERVICES and ref.key == keys.PROPERTIES_KEY:
             records.PROPERTIES.decode(record.value)
@@ -176,7 +169,7 @@ class Integrity:
         return True
 
     def _note_job(self, ref: Ref, job: Job) -> None:
-        self._jobs.add(_identity(job))
+        self._jobs.add((job.kind, job.generation, job.blob, job.token))
         self._messages.take_job(ref.partition.name, job)
         self._entities.take_job(job)
         self._tags.take_job(job)
@@ -308,15 +301,11 @@ class Integrity:
                 yield problem
 
     def _is_swept(self, generation: int) -> bool:
-        """Return whether a job cleans up after this container."""
+        """Whether a job cleans up after this container."""
         return any(job[:2] == (JobKind.SWEEP_CONTAINER, generation) for job in self._jobs)
 
     def _read_whole(self, content: int) -> bytes:
         return b"".join(self._store_snapshot.read_content(content))
-
-
-def _identity(job: Job) -> tuple[JobKind, int, str, str]:
-    return job.kind, job.generation, job.blob, job.token
 
 
 def _is_face(item: tuple[Ref, Record | None]) -> bool:

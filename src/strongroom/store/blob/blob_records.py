@@ -1,7 +1,6 @@
 """The records of blobs, and their codecs.
 
-Lives here: heads and snapshots, uploads and their staged blocks, and retired bodies. Must not live
-here: the stored forms of bodies, which a blob's record holds (bodies/), rules, keys.
+Lives here: heads and snapshots, uploads and their staged blocks, and retired bodies.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ from strongroom.values import (
 
 
 class Deletion(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The deletion of a blob or snapshot that is retained: its stamp, and when the retention
-    ends."""
+    """Of a blob or snapshot that is retained: its stamp, and when the retention ends."""
 
     deleted: int
     until: int
@@ -89,7 +87,6 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def shown_etag(self) -> Etag:
-        """The ETag that clients see."""
         return ForeignEtag.shown(self.foreign, self.etag)
 
 
@@ -104,8 +101,6 @@ class Upload(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class StagedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One staged block."""
-
     size_bytes: int
     content: int
 
@@ -123,21 +118,19 @@ RETIRED: Final = Codec(Retired)
 
 
 def visible(record: Record | None) -> BlobRecord | None:
-    """Return the head, snapshot or version in a record, if clients see it. Raises DamagedRecord."""
+    """The head, snapshot or version in a record, if clients see it."""
     return shown(BLOB.of(record))
 
 
 def shown(blob: BlobRecord | None) -> BlobRecord | None:
-    """Return a head, snapshot or version, if clients see it. Return None for an absent one, a
-    deleted and retained state, or a vacant head."""
+    """If clients see it. None for an absent one, a deleted and retained state, or a vacant head."""
     if blob is None or blob.deletion is not None or blob.vacant:
         return None
     return blob
 
 
 def as_version(head: BlobRecord) -> BlobRecord:
-    """Return a head as a previous version. A head without a version id gets the stamp of its last
-    change."""
+    """A head without a version id gets the stamp of its last change."""
     return msgspec.structs.replace(
         head,
         version=head.version or head.etag,
@@ -150,7 +143,7 @@ def as_version(head: BlobRecord) -> BlobRecord:
 
 
 def as_vacant(last: BlobRecord) -> BlobRecord:
-    """Return the record for the head's key when only previous versions are left."""
+    """The record for the head's key when only previous versions are left."""
     return msgspec.structs.replace(
         last,
         vacant=True,

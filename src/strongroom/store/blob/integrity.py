@@ -1,8 +1,7 @@
 """The check of one blob: its head, snapshots, versions, bodies, staged blocks, and the contents
 that they name.
 
-Lives here: rules 2 to 6 of store/integrity.py, inside one partition. Must not live here: other
-partitions, contents themselves, the rules for one kind of body (bodies/).
+Lives here: rules 2 to 6 of store/integrity.py, inside one partition.
 """
 
 from __future__ import annotations
@@ -24,8 +23,6 @@ ReadContent = Callable[[int], bytes]
 
 
 class FoundRecord(NamedTuple):
-    """A record of the blob's partition."""
-
     key: Key
     value: bytes
 
@@ -86,38 +83,38 @@ class BlobCheck:
         self._problems: list[str] = []
 
     def take(self, face: list[FoundRecord], hidden: list[FoundRecord]) -> None:
-        """Decode all records. Raises DamagedRecord, ValueError for an unknown key."""
-        for found in face:
-            self._take_face(found)
-        for found in hidden:
-            self._take_hidden(found)
+        """Raises: DamagedRecord, ValueError for an unknown key."""
+        for record in face:
+            self._take_face(record)
+        for record in hidden:
+            self._take_hidden(record)
 
-    def _take_face(self, found: FoundRecord) -> None:
-        ticks = keys.snapshot_ticks(found.key.name)
+    def _take_face(self, record: FoundRecord) -> None:
+        ticks = keys.snapshot_ticks(record.key.name)
         if ticks is not None:
-            self.snapshots[ticks] = blob_records.BLOB.decode(found.value)
-        elif found.key == keys.HEAD_KEY:
-            self.head = blob_records.BLOB.decode(found.value)
+            self.snapshots[ticks] = blob_records.BLOB.decode(record.value)
+        elif record.key == keys.HEAD_KEY:
+            self.head = blob_records.BLOB.decode(record.value)
         else:
-            raise DamagedRecord(f"no record has the key {found.key.name!r}")
+            raise DamagedRecord(f"no record has the key {record.key.name!r}")
 
-    def _take_hidden(self, found: FoundRecord) -> None:
-        name, kind = found.key.name, found.key.name[:1]
+    def _take_hidden(self, record: FoundRecord) -> None:
+        name, kind = record.key.name, record.key.name[:1]
         number = int.from_bytes(name[1:9], "big")
         version = keys.version_id(name)
         if version is not None:
-            self.versions[version] = blob_records.BLOB.decode(found.value)
-        elif found.key == keys.UPLOAD_KEY:
-            self.upload = blob_records.UPLOAD.decode(found.value)
+            self.versions[version] = blob_records.BLOB.decode(record.value)
+        elif record.key == keys.UPLOAD_KEY:
+            self.upload = blob_records.UPLOAD.decode(record.value)
         elif kind == keys.RETIRED:
-            self._retired += blob_records.RETIRED.decode(found.value).bodies
+            self._retired += blob_records.RETIRED.decode(record.value).bodies
             self.has_waste = True
         elif kind == keys.STAGED:
-            self.needed.add(blob_records.STAGED.decode(found.value).content)
+            self.needed.add(blob_records.STAGED.decode(record.value).content)
             self._staged[number] = self._staged.get(number, 0) + 1
-        elif not self._maps.take(name, found.value):
-            hidden_kind(name).contents(name, found.value)
-            self._hidden[name] = found.value
+        elif not self._maps.take(name, record.value):
+            hidden_kind(name).contents(name, record.value)
+            self._hidden[name] = record.value
 
     def problems(self) -> Iterator[str]:
         """Yield the violations; afterwards `needed`, `given_up` and `has_waste` are complete."""
@@ -159,7 +156,7 @@ class BlobCheck:
 
     @property
     def snapshot_count(self) -> int:
-        """The number of snapshots that are not deleted."""
+        """Without those that are deleted."""
         return sum(one.deletion is None for one in self.snapshots.values())
 
     @property
@@ -170,13 +167,13 @@ class BlobCheck:
         return any(one.deletion is not None for one in kept)
 
     def _judge_body(self, blob: BlobRecord, which: str, past: Past) -> None:
-        found = self._inspect(blob.body, _BodyRecords(self, which, past, blob.size_bytes))
-        self.needed.update(found.contents)
-        self._problems += found.problems
-        if found.size_bytes is None:
+        findings = self._inspect(blob.body, _BodyRecords(self, which, past, blob.size_bytes))
+        self.needed.update(findings.contents)
+        self._problems += findings.problems
+        if findings.size_bytes is None:
             self._problems.append(f"the bytes of {which} are missing")
-        elif found.size_bytes != blob.size_bytes:
-            problem = f"{which} says {blob.size_bytes} bytes, but has {found.size_bytes}"
+        elif findings.size_bytes != blob.size_bytes:
+            problem = f"{which} says {blob.size_bytes} bytes, but has {findings.size_bytes}"
             self._problems.append(problem)
 
     def _inspect(self, body: Body, beside: _BodyRecords) -> BodyFindings:
@@ -186,19 +183,18 @@ class BlobCheck:
             return BodyFindings(beside.size_bytes, body.named.contents, (str(error),))
 
     def claim(self, key: Key) -> bytes | None:
-        """Return a hidden record that belongs to a body, and mark it as used."""
+        """Mark the record as used by a body."""
         self._claimed.add(key.name)
         return self._hidden.get(key.name)
 
     def claim_range(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
-        """Return hidden records that belong to a body, in the order of their names, and mark them
-        as used."""
-        found = sorted(pair for pair in self._hidden.items() if first <= pair[0] < until)
-        self._claimed.update(name for name, _ in found)
-        return found
+        """In the order of their names; mark them as used by a body."""
+        pairs = sorted(pair for pair in self._hidden.items() if first <= pair[0] < until)
+        self._claimed.update(name for name, _ in pairs)
+        return pairs
 
     def claim_map(self, number: int, at: int | None, is_head: bool) -> None:
-        """Note that a body reads a map at a stamp; None = the body is retired."""
+        """`at` None = the body is retired."""
         states = self._states.setdefault(number, [])
         if at is not None:
             states.append(at)
@@ -212,14 +208,14 @@ class BlobCheck:
             head = self.head
             if head is not None and number == self._head_map and not copies.is_pending(head.copy):
                 size_bytes = head.size_bytes
-            found = self._maps.judge(number, size_bytes, states)
-            self._problems += [f"map {number}: {problem}" for problem in found]
+            problems = self._maps.judge(number, size_bytes, states)
+            self._problems += [f"map {number}: {problem}" for problem in problems]
         self.needed |= self._maps.needed
         self.given_up |= self._maps.given_up
         self.has_waste = self.has_waste or self._maps.has_waste
 
     def read_content(self, content: int) -> bytes | None:
-        """Return a content's bytes; None when it is missing."""
+        """None when it is missing."""
         try:
             return self._read_content(content)
         except ContentMissing:
@@ -228,7 +224,7 @@ class BlobCheck:
     def _judge_upload(self) -> None:
         number = None if self.upload is None else self.upload.number
         if self.upload is not None and self._staged.get(self.upload.number, 0) != self.upload.count:
-            found = self._staged.get(self.upload.number, 0)
-            self._problems.append(f"{found} staged blocks, but {self.upload.count} are counted")
+            count = self._staged.get(self.upload.number, 0)
+            self._problems.append(f"{count} staged blocks, but {self.upload.count} are counted")
         if self._staged.keys() - {number}:
             self.has_waste = True

@@ -1,8 +1,7 @@
 """The index of blobs by their tags: the entries of a blob, and the steps that maintain them.
 
 Lives here: entries, the steps around a commit that changes tags of a blob or of its versions, and
-how an entry is checked. Must not live here: searches (services/blob/tags/), the rules for a tag
-(semantics).
+how an entry is checked.
 
 The index is always exact, although an entry lies in another partition than its blob:
 
@@ -58,7 +57,7 @@ class TagChange(msgspec.Struct, frozen=True):
 
 
 def tagged(record: BlobRecord | None, version: int = 0) -> Tagged:
-    """Return the tags of a head or version that have entries; tags without a token have none."""
+    """The tags that have entries; tags without a token have none."""
     if record is None or not record.tagged:
         return NO_TAGS
     return Tagged(record.tagged, record.tags, version)
@@ -77,7 +76,6 @@ def with_token(head: BlobRecord, before: BlobRecord | None, stamp: int) -> BlobR
 
 
 def entries(generation: int, name: str, of: Tagged) -> list[Ref]:
-    """Return all entries of a blob's tags."""
     token, version = of.token, of.version
     return [
         tag_keys.tag_entry(generation, key, value, name, token, version) for key, value in of.tags
@@ -85,7 +83,7 @@ def entries(generation: int, name: str, of: Tagged) -> list[Ref]:
 
 
 def counts(record: BlobRecord | None, token: int) -> bool:
-    """Return whether an entry with this token refers to this head or version."""
+    """Whether an entry with this token refers to this head or version."""
     return record is not None and record.committed and record.tagged == token
 
 
@@ -95,11 +93,7 @@ def steps(
     stamp: int,
     changes: Iterable[TagChange],
 ) -> tuple[list[Step], list[Step]]:
-    """Return the steps before and after the one that writes the blob's records.
-
-    Arguments:
-        stamp: the commit's.
-    """
+    """The steps before and after the one that writes the blob's records."""
     old, new = list[Tagged](), list[Tagged]()
     for one in changes:
         before, after = tagged(one.before, one.version), tagged(one.after, one.version)
@@ -123,18 +117,15 @@ def _write(ref: Ref, value: bytes | None) -> Step:
 
 
 def named(job: Job) -> list[Tagged]:
-    """Return the tags whose entries a job may have to remove."""
+    """The tags whose entries a job may have to remove."""
     # A job of an earlier release names no versions.
     versions = job.versions or (0,) * len(job.tags)
     return [Tagged(*one, version) for one, version in zip(job.tags, versions, strict=True)]
 
 
 def stale_entries(job: Job, found: Mapping[int, BlobRecord | None]) -> list[tuple[Partition, Key]]:
-    """Return the entries of a job that do not count at present.
-
-    Arguments:
-        found: the blob's head under 0, and the versions that the job names under their ids.
-    """
+    """The entries of a job that do not count at present. `found` has the blob's head under 0, and
+    the versions that the job names under their ids."""
     gone = [one for one in named(job) if not counts(found[one.version], one.token)]
     return [
         (ref.partition, ref.key) for one in gone for ref in entries(job.generation, job.blob, one)

@@ -1,7 +1,6 @@
 """The check of the tag index: every tag has its entry, and no stale entry stays for ever.
 
-Lives here: rule 12 of store/integrity.py. Must not live here: the index (tag_index.py), other
-records of blobs (integrity.py).
+Lives here: rule 12 of store/integrity.py.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ class TagEntriesCheck:
         self._jobs: set[tuple[int, str]] = set()
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Note a record of the index. Return False when its key is none of the index. Raises
-        ValueError."""
+        """Return False when the key is none of the index. Raises: ValueError."""
         keyspace = ref.partition.keyspace
         if ref.key != tag_keys.TAG_KEY or not tag_keys.is_tag_entries(keyspace):
             return False
@@ -43,7 +41,7 @@ class TagEntriesCheck:
         return True
 
     def take_job(self, job: Job) -> None:
-        """Note a job that sweeps tags, since the stale entries that it will remove are no error."""
+        """The stale entries that the job will remove are no error."""
         if job.kind is JobKind.SWEEP_TAGS:
             self._jobs.add((job.generation, job.blob))
 

@@ -1,7 +1,6 @@
 """The accounts that a store holds data of.
 
-Lives here: where their names are found, by the table in keys.py. Must not live here: the accounts
-that are served, which no record names (auth/accounts.py).
+Lives here: where their names are found, by the table in keys.py.
 """
 
 from __future__ import annotations

@@ -111,18 +111,16 @@ class Past(NamedTuple):
 
 
 def number(value: int) -> bytes:
-    """Return eight bytes that sort as the numbers do."""
+    """Eight bytes that sort as the numbers do."""
     return value.to_bytes(8, "big")
 
 
 def containers(account: str) -> bytes:
-    """The keyspace of an account's containers."""
     return b"c" + account.encode()
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def container(account: str, name: str) -> Ref:
-    """A container's own record."""
     return Ref(Partition(containers(account), name.encode()), CONTAINER_KEY)
 
 
@@ -132,51 +130,45 @@ def deleted_place(place: Ref, generation: int) -> Ref:
 
 
 def is_deleted_place(key: bytes) -> bool:
-    """Return whether a key is that of a deleted container or share."""
+    """Of a container or share."""
     return key[:1] == _DELETED_PLACE and len(key) == 9
 
 
 def queues(account: str) -> bytes:
-    """The keyspace of an account's queues."""
     return b"q" + account.encode()
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def queue(account: str, name: str) -> Ref:
-    """A queue's own record."""
     return Ref(Partition(queues(account), name.encode()), QUEUE_KEY)
 
 
 def tables(account: str) -> bytes:
-    """The keyspace of an account's tables."""
     return b"t" + account.encode()
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def table(account: str, name: str) -> Ref:
-    """A table's own record; the case of its name does not matter."""
+    """The case of its name does not matter."""
     return Ref(Partition(tables(account), name.lower().encode()), TABLE_KEY)
 
 
 def shares(account: str) -> bytes:
-    """The keyspace of an account's shares."""
     return b"f" + account.encode()
 
 
 @lru_cache(_NAMES_CACHED_MAX)
 def share(account: str, name: str) -> Ref:
-    """A share's own record."""
     return Ref(Partition(shares(account), name.encode()), SHARE_KEY)
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def file_names(generation: int) -> Partition:
-    """The partition of all names of a share."""
     return Partition(b"n" + number(generation), b"n")
 
 
 def file_name(generation: int, parent: int, folded: str) -> Ref:
-    """The record of a name in a directory. The names in one directory sort together, by fold."""
+    """The names in one directory sort together, by fold."""
     return ref_of((file_names(generation), file_name_key(parent, folded)))
 
 
@@ -197,34 +189,28 @@ def file_node(generation: int, file_id: int) -> Ref:
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def permissions(generation: int) -> Partition:
-    """The partition of a share's security descriptors."""
     return Partition(b"n" + number(generation), b"p")
 
 
 def permission(generation: int, key: str) -> Ref:
-    """A security descriptor."""
     return Ref(permissions(generation), Key(False, key.encode()))
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def files(generation: int) -> bytes:
-    """The keyspace of a share's directories and files."""
     return b"a" + number(generation)
 
 
 def file(generation: int, file_id: int) -> Partition:
-    """The partition of one directory or file."""
     return partition_of((files(generation), number(file_id)))
 
 
 def file_attributes(generation: int, file_id: int) -> Ref:
-    """The attributes of a directory or file."""
     return ref_of((file(generation, file_id), FILE_KEY))
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def entities(generation: int) -> bytes:
-    """The keyspace of a table's entities."""
     return b"e" + number(generation)
 
 
@@ -241,7 +227,7 @@ def entity_chunk(row_key: bytes, index: int) -> Key:
 
 
 def is_entity_chunk(key: bytes) -> bool:
-    """Return whether a key is that of a chunk of an entity."""
+    """Whether a key is that of a chunk of an entity."""
     return len(key) > 1 and key[-2] == 0
 
 
@@ -251,23 +237,19 @@ def any_entity_chunk(names: Iterable[bytes]) -> bool:
 
 
 def service_properties(account: str, service: str) -> Ref:
-    """The properties of one service of an account."""
     return ref_of((partition_of((SERVICES, f"{account}/{service}".encode())), PROPERTIES_KEY))
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def blobs(generation: int) -> bytes:
-    """The keyspace of a container's blobs."""
     return b"b" + number(generation)
 
 
 def blob(generation: int, name: str) -> Partition:
-    """The partition of one blob."""
     return partition_of((blobs(generation), name.encode()))
 
 
 def snapshot(ticks: int) -> Key:
-    """The key of a blob's snapshot taken at `ticks`."""
     return Key(False, _SNAPSHOT + number(ticks))
 
 
@@ -282,7 +264,6 @@ def snapshot_ticks(key: bytes) -> int | None:
 
 
 def version(of: int) -> Key:
-    """The key of a blob's previous version with this id."""
     return Key(True, VERSION + number(of))
 
 
@@ -297,7 +278,6 @@ def version_id(key: bytes) -> int | None:
 
 
 def past(of: Past) -> Key:
-    """The key of a snapshot or a previous version."""
     return version(of.ticks) if of.is_version else snapshot(of.ticks)
 
 

@@ -1,7 +1,7 @@
 """The records, and their versioned codecs.
 
 Lives here: the stored structs and their encoding: one version byte, then MessagePack. An unknown
-version is an error, never a guess. Must not live here: rules, keys, HTTP.
+version is an error, never a guess.
 """
 
 from __future__ import annotations
@@ -51,7 +51,6 @@ class ContainerRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     @property
     def shown_etag(self) -> Etag:
-        """The ETag that clients see."""
         return ForeignEtag.shown(self.foreign, self.etag)
 
 
@@ -116,8 +115,6 @@ class DeletedShare(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class JobKind(enum.IntEnum):
-    """The kinds of background work."""
-
     SWEEP_CONTAINER = 1
     SWEEP_BLOB = 2
     COPY = 3
@@ -199,15 +196,12 @@ class Codec(Generic[R]):
         self._decode = msgspec.msgpack.Decoder(kind).decode
 
     def encode(self, value: R) -> bytes:
-        """Return the record's bytes."""
         return self._version + self._encoder.encode(value)
 
     def wrote(self, data: bytes) -> bool:
-        """Return whether stored bytes have the version of this codec."""
         return data[:1] == self._version
 
     def decode(self, data: bytes) -> R:
-        """Return the value of stored bytes. Raises DamagedRecord."""
         if data[:1] != self._version:
             raise DamagedRecord(f"record version {data[:1]!r} is not {self._version!r}")
         try:
@@ -216,7 +210,6 @@ class Codec(Generic[R]):
             raise DamagedRecord(f"not a {self._kind}: {error}") from error
 
     def of(self, record: Record | None) -> R | None:
-        """Return the value of a record that may be absent. Raises DamagedRecord."""
         return None if record is None else self.decode(record.value)
 
 

@@ -1,7 +1,7 @@
 """The keys of a share's usage and snapshots, in addition to the keys of shares and files in
 keys.py.
 
-Lives here: these keys. Must not live here: what the records contain (store/file/file_records.py).
+Lives here: these keys.
 
 | record                     | keyspace         | partition  | class  | key                        |
 | -------------------------- | ---------------- | ---------- | ------ | -------------------------- |
@@ -36,12 +36,10 @@ _NUMBERS_CACHED_MAX: Final = 64
 
 
 def share_snapshot(account: str, name: str, generation: int, stamp: int) -> Ref:
-    """The record of a share's snapshot."""
     return Ref(share(account, name).partition, snapshot_key(generation, stamp))
 
 
 def snapshot_key(generation: int, stamp: int) -> Key:
-    """The key of a share's snapshot beside the share's own record."""
     return Key(False, _SNAPSHOT + number(generation) + number(stamp))
 
 
@@ -54,7 +52,6 @@ def snapshot_of(key: bytes) -> tuple[int, int] | None:
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def share_usage(generation: int) -> Ref:
-    """The record of how much of a share's quota its files use."""
     return Ref(file_names(generation), USAGE_KEY)
 
 
@@ -100,11 +97,9 @@ def past_of_attributes(key: bytes) -> int | None:
 
 
 def is_name(ref: Ref) -> bool:
-    """Return whether this is the key of a name of a share."""
     partition, key = ref
     return partition.keyspace[:1] == b"n" and partition.name == b"n" and not key.hidden
 
 
 def is_attributes(ref: Ref) -> bool:
-    """Return whether this is the key of the attributes of a directory or file."""
     return ref.partition.keyspace[:1] == b"a" and ref.key == keys.FILE_KEY

@@ -1,7 +1,6 @@
 """The keys of the tag index: where its entries are stored, and what each means.
 
-Lives here: the rows "tag's entry" of the keyspace map (keys.py). Must not live here: when entries
-are written (store/blob/tag_index.py), searches.
+Lives here: the rows "tag's entry" of the keyspace map (keys.py).
 
 An entry maps a tag to a blob of the container that has it. The entries of previous versions have a
 keyspace of their own, so a search for blobs reads none of them. A token is the stamp of the commit
@@ -27,18 +26,16 @@ VERSIONS: Final = b"v"
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def tag_entries(generation: int) -> bytes:
-    """The keyspace of the tag entries of a container's blobs."""
     return BLOBS + keys.number(generation)
 
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def version_tag_entries(generation: int) -> bytes:
-    """The keyspace of the tag entries of previous versions of a container's blobs."""
     return VERSIONS + keys.number(generation)
 
 
 def is_tag_entries(keyspace: bytes) -> bool:
-    """Return whether this keyspace holds tag entries, of blobs or of versions."""
+    """Of blobs or of versions."""
     return keyspace[:1] in (BLOBS, VERSIONS) and len(keyspace) == _KEYSPACE_BYTES
 
 
@@ -72,7 +69,7 @@ class TagEntry(NamedTuple):
 
 
 def tag_entry_of(partition: bytes) -> TagEntry:
-    """Decode the entry in a partition's name. Raises ValueError."""
+    """The entry in a partition's name. Raises: ValueError."""
     parts = partition.split(b"\0", 3)
     if len(parts) != 4 or len(parts[3]) not in (8, 16):
         raise ValueError(f"no entry of a tag lies in {partition!r}")

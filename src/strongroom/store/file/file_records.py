@@ -1,7 +1,7 @@
 """The records of directories and files.
 
-Lives here: the stored structs and their codecs. Must not live here: rules, keys, HTTP, the names
-that lead to files (store/tree/tree_records.py).
+Lives here: the stored structs and their codecs. The names that lead to files are in
+store/tree/tree_records.py.
 
 Attributes and data are in a partition for each id.
 """

@@ -1,7 +1,6 @@
 """The check that the names, nodes, attributes and bytes of shares agree.
 
-Lives here: the check of all shares. Its memory grows by an integer for each file. Must not live
-here: the walk over the store (store/integrity.py), rules of Azure.
+Lives here: the check of all shares. Its memory grows by an integer for each file.
 
 What must hold:
  1. Each name has a node that says where it is, and each node has its name.
@@ -50,8 +49,6 @@ class _Names:
 
 
 class FileFindings(NamedTuple):
-    """The findings in one file's partition."""
-
     problems: list[str]
     needed: set[int]
     given_up: set[int]
@@ -77,7 +74,6 @@ class FilesCheck:
         self._with_attributes: set[tuple[int, int]] = set()
 
     def take_share(self, record: Record) -> None:
-        """Take in a share's own record. Raises DamagedRecord."""
         self.share_count += 1
         self._take(records.SHARE.decode(record.value))
 
@@ -86,20 +82,17 @@ class FilesCheck:
         self._snapshots[share.generation] = share.snapshots
 
     def take_snapshot(self, key: bytes, record: Record) -> None:
-        """Take in the record of a share's snapshot. Raises DamagedRecord."""
-        found = share_keys.snapshot_of(key)
-        assert found is not None, "it is the key of a snapshot"
+        named = share_keys.snapshot_of(key)
+        assert named is not None, "it is the key of a snapshot"
         records.SHARE.decode(record.value)
-        self._taken.setdefault(found[0], set()).add(found[1])
+        self._taken.setdefault(named[0], set()).add(named[1])
 
     def take_deleted_share(self, ref: Ref, record: Record) -> None:
-        """Take in the record of a soft-deleted share. Raises DamagedRecord."""
         share = records.DELETED_SHARE.decode(record.value).record
         self._take(share)
         self._kept[share.generation] = ref.partition.name.decode()
 
     def take_job(self, job: Job) -> None:
-        """Take in a job of any kind."""
         if job.kind is JobKind.EXPIRE_SHARE:
             self._expired.add(job.generation)
         elif job.kind is JobKind.SWEEP_SHARE:
@@ -112,8 +105,8 @@ class FilesCheck:
             self._copies.add((job.generation, job.blob, job.token))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Take in a record among a share's names. Returns False when no kind of record belongs at
-        this key. Raises DamagedRecord."""
+        """A record among a share's names. Returns False when no kind of record belongs at this
+        key."""
         generation = int.from_bytes(ref.partition.keyspace[1:], "big")
         if ref.partition == keys.permissions(generation):
             file_records.PERMISSION.decode(record.value)
@@ -136,18 +129,15 @@ class FilesCheck:
         return True
 
     def check(self, partition: Partition, face: Records, hidden: Records) -> FileFindings:
-        """Check one directory's or file's partition, once everything else was taken in.
-
-        Raises: DamagedRecord.
-        """
+        """Of one directory's or file's partition, once everything else was taken in."""
         generation = int.from_bytes(partition.keyspace[1:], "big")
         file_id = int.from_bytes(partition.name, "big")
-        found = self._read_face((generation, file_id), face)
-        record, problems = found.record, found.problems
+        of_face = self._read_face((generation, file_id), face)
+        record, problems = of_face.record, of_face.problems
         names = self._names.get(generation, _Names())
         is_linked = file_id in names.nodes or file_id == generation
         snapshots = self._snapshots.get(generation, ())
-        living = snapshots if is_linked else _seen_of(found.past, snapshots)
+        living = snapshots if is_linked else _seen_of(of_face.past, snapshots)
         maps = MapsCheck(partition)
         for key, value in hidden:
             if not maps.take(key.name, value):
@@ -159,7 +149,7 @@ class FilesCheck:
             if number != file_id:
                 problems.append(f"the bytes of {number} are not this file's")
         self.file_count += is_linked and record is not None and not record.is_directory
-        has_waste = maps.has_waste or not _all_seen(found.past, snapshots)
+        has_waste = maps.has_waste or not _all_seen(of_face.past, snapshots)
         is_garbage = bool(record is None or hidden) and not living
         problem = self._problem_of(generation, file_id, record, is_garbage, has_waste)
         if problem is not None:
@@ -168,19 +158,19 @@ class FilesCheck:
 
     def _read_face(self, at: tuple[int, int], face: Records) -> _Face:
         """Arguments: at: the share's generation, the file's id. Raises: DamagedRecord."""
-        found = _Face()
+        of_face = _Face()
         for key, value in face:
             until = share_keys.past_of_attributes(key.name)
             if key == keys.FILE_KEY:
-                found.record = file_records.FILE.decode(value)
+                of_face.record = file_records.FILE.decode(value)
                 self._with_attributes.add(at)
             elif until is not None:
                 kept = file_records.PAST.decode(value)
                 file_records.FILE.decode(kept.value)
-                found.past.append((kept.since, until))
+                of_face.past.append((kept.since, until))
             else:
-                found.problems.append("no record belongs here")
-        return found
+                of_face.problems.append("no record belongs here")
+        return of_face
 
     def _problem_of(
         self,
@@ -225,7 +215,7 @@ class FilesCheck:
         return (generation, str(file_id), copy.id) not in self._copies
 
     def problems(self) -> Iterator[tuple[str, str]]:
-        """Yield (place, problem) of all shares, once everything was taken in and checked."""
+        """(place, problem) of all shares, once everything was taken in and checked."""
         for generation, name in self._kept.items():
             if generation not in self._expired:
                 yield f"deleted share {name!r}", "it is kept, and no job ends that"
@@ -240,7 +230,6 @@ class FilesCheck:
                 yield place, "its share is gone, and no job cleans up"
 
     def _problems_of_names(self, generation: int, names: _Names) -> Iterator[str]:
-        """Yield the problems of one living share's names."""
         snapshots = self._snapshots[generation]
         if names.places_sum:
             yield "its names do not agree with where they lead"

@@ -1,8 +1,7 @@
 """The check of queues: a queue's messages, their texts, their expiry records and the ledger agree.
 
 Lives here: the check of all queues. Records that belong together are summed up on both sides, and
-the sums are compared. So its memory grows with the queues and not with their messages. Must not
-live here: the walk over the store (integrity.py), rules of Azure.
+the sums are compared. So its memory grows with the queues and not with their messages.
 """
 
 from __future__ import annotations
@@ -46,12 +45,11 @@ class MessagesCheck:
         self._expired: set[tuple[int, int]] = set()
 
     def take_queue(self, queue: QueueRecord) -> None:
-        """Note a queue's own record."""
         self.queue_count += 1
         self._alive[queue.generation] = queue.epoch
 
     def take_job(self, partition: bytes, job: Job) -> None:
-        """Note a job of any kind; `partition` names it."""
+        """A job of any kind; `partition` names it."""
         due, stamp = keys.job_times(partition)
         if job.kind is JobKind.SWEEP_MESSAGES:
             self._swept |= {(job.generation, job.epoch), (job.generation, stamp)}
@@ -59,8 +57,7 @@ class MessagesCheck:
             self._expired.add((job.epoch, due))
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Note a record of a queue's messages. Return False when its key is unknown. Raises
-        DamagedRecord."""
+        """Return False when the key is unknown."""
         epoch = self._epoch_of(ref)
         if epoch is None or not ref.key.hidden:
             return False
@@ -88,21 +85,20 @@ class MessagesCheck:
         return self._epochs.setdefault(number, _Epoch())
 
     def _take_message(self, epoch: _Epoch, name: bytes, value: bytes) -> bool:
-        found = message_records.MESSAGE.decode(value)
-        message = found.message
+        record = message_records.MESSAGE.decode(value)
+        message = record.message
         epoch.messages += 1
         self.message_count += 1
-        for chunk in range(found.chunks):
-            epoch.texts_sum += _digest(keys.text(found.number, chunk).name)
+        for chunk in range(record.chunks):
+            epoch.texts_sum += _digest(keys.text(record.number, chunk).name)
         if message.expires != NEVER:
             epoch.expiring += 1
-            expiry = keys.expiry(message.expires, found.number).name
-            epoch.expiries_sum += _digest(expiry, keys.message_place(name), found.chunks)
+            expiry = keys.expiry(message.expires, record.number).name
+            epoch.expiries_sum += _digest(expiry, keys.message_place(name), record.chunks)
         return name[1:9] == keys.number(message.visible)
 
     def problems(self) -> Iterator[tuple[str, str, Ref]]:
-        """Yield (place, problem, a record there) for each violation, once all records were
-        noted."""
+        """(place, problem, a record there), once all records were noted."""
         for generation, alive in self._alive.items():
             epoch = self._epochs.get((generation, alive), _Epoch())
             for problem in self._of_queue(alive, epoch):
@@ -134,6 +130,6 @@ def _ledger(generation: int, epoch: int) -> Ref:
 
 
 def _digest(name: bytes, place: bytes = b"", chunks: int = 0) -> int:
-    """Return a hash of a record's name and content as an integer."""
+    """A hash of a record's name and content."""
     text = b"%d %b %b" % (chunks, name, place)
     return int.from_bytes(hashlib.blake2b(text, digest_size=16).digest(), "big")

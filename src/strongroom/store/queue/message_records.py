@@ -1,7 +1,6 @@
 """The records of a queue's messages, and their codecs.
 
 Lives here: the message and its text, its expiry record, the ledger, and the stored form of a text.
-Must not live here: rules (semantics/queue/messages.py), keys, the queue's own record (records.py).
 """
 
 from __future__ import annotations
@@ -54,8 +53,7 @@ TEXT: Final = Codec(bytes)
 
 
 def chunks_of(text: str) -> tuple[bytes, ...]:
-    """Return the chunks of a text that is too long for the message's record; none for a short
-    one."""
+    """No chunks for a text that is short enough for the message's record."""
     most = limits.INLINE_TEXT_BYTES_MAX
     if len(text) * 4 <= most:
         return ()

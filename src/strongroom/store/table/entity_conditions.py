@@ -1,7 +1,6 @@
 """The condition on records that can hold matches of a $filter, for the engine.
 
-Lives here: from an expression to a condition of a scan. Must not live here: whether an entity
-matches (semantics/table/table_predicate.py), which range of keys is read (table_intervals.py).
+Lives here: from an expression to a condition of a scan.
 
 The condition is necessary and not sufficient: every match satisfies it. It depends on how an entity
 is stored in its records (entity_records.py) and on how properties are encoded
@@ -62,9 +61,9 @@ _IS_LARGE: Final = LongerThan(entity_records.HEAD_BYTES_MAX)
 def condition(expression: Expression) -> Condition | None:
     """Return the condition that the records of all matches satisfy; None when the filter implies
     none."""
-    found = _condition(expression)
+    inner = _condition(expression)
     # The length first: where it decides, the engine need not read a large value.
-    return None if found is None else AnyOf((_IS_LARGE, found))
+    return None if inner is None else AnyOf((_IS_LARGE, inner))
 
 
 def _condition(expression: Expression) -> Condition | None:
@@ -77,9 +76,9 @@ def _condition(expression: Expression) -> Condition | None:
             known = tuple(one for one in map(_condition, parts) if one is not None)
             return AllOf(known) if known else None
         case Disjunction(parts):
-            found = tuple(map(_condition, parts))
-            known = tuple(one for one in found if one is not None)
-            return AnyOf(known) if len(known) == len(found) else None
+            conditions = tuple(map(_condition, parts))
+            known = tuple(one for one in conditions if one is not None)
+            return AnyOf(known) if len(known) == len(conditions) else None
         case Not() | Constant():
             return None
 
@@ -152,8 +151,8 @@ def _equal(mark: bytes, literal: Literal) -> Condition:
 def _text(mark: bytes, operator: Operator, value: str) -> Condition:
     """Return the condition for a comparison with a text, which compares the stored bytes. Entities
     with an escaped character satisfy it too, since their bytes are ordered otherwise."""
-    found = _within(mark, operator, value.encode("utf-8", "surrogatepass"))
-    return AnyOf((found, Contains(b"\\")))
+    within = _within(mark, operator, value.encode("utf-8", "surrogatepass"))
+    return AnyOf((within, Contains(b"\\")))
 
 
 def _within(mark: bytes, operator: Operator, value: bytes) -> Condition:

@@ -1,7 +1,6 @@
 """The records of an entity: a head that scans return, and the chunks of a large one.
 
-Lives here: the split and its reverse. Must not live here: the content of a fragment
-(semantics/table/edm.py), the records' keys (keys.py).
+Lives here: the split and its reverse.
 
 A record is a version byte, the Timestamp (8 bytes), the number of chunks that follow it (1 byte),
 and the fragment or its beginning. A chunk has the bytes that follow.
@@ -37,7 +36,7 @@ class EntityHead(NamedTuple):
 
 
 def encode(stored: StoredEntity) -> list[bytes]:
-    """Return the values of the head record and of the chunks."""
+    """The values of the head record and of the chunks."""
     fragment = stored.fragment
     if len(fragment) <= HEAD_BYTES_MAX:
         return [_PREFIX.pack(_VERSION, stored.timestamp, 0) + fragment]
@@ -53,7 +52,6 @@ def timestamp_bytes(ticks: int) -> bytes:
 
 
 def head(value: bytes) -> EntityHead:
-    """Decode a head record. Raises DamagedRecord."""
     if len(value) < PREFIX_BYTES or value[0] != _VERSION:
         raise DamagedRecord(f"an entity's record begins with {value[:1]!r}")
     _, timestamp, chunks = _PREFIX.unpack_from(value)
@@ -71,8 +69,10 @@ HEAD: Final = _HeadCodec()
 
 
 def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
-    """Return the Timestamps and the fragments of head records (at least one), in their order.
-    Return None when one of them has chunks, and so is incomplete. Raises DamagedRecord."""
+    """The Timestamps and the fragments of head records (at least one), in their order.
+
+    None when one of them has chunks, and so is incomplete.
+    """
     prefixes = b"".join([value[:PREFIX_BYTES] for value in values])
     versions, chunks = prefixes[::PREFIX_BYTES], prefixes[PREFIX_BYTES - 1 :: PREFIX_BYTES]
     if len(prefixes) < PREFIX_BYTES * len(values) or set(versions) != {_VERSION}:
@@ -85,13 +85,12 @@ def small(values: Sequence[bytes]) -> tuple[Sequence[int], list[bytes]] | None:
 
 
 def any_large(values: Sequence[bytes]) -> bool:
-    """Return whether one of these may be the head of an entity with chunks, or a chunk."""
+    """Whether one of these may be the head of an entity with chunks, or a chunk."""
     return max(map(len, values), default=0) > HEAD_BYTES_MAX
 
 
 def whole(found: EntityHead, chunks: Sequence[bytes]) -> StoredEntity:
-    """Return the entity of a head and all its chunks in order. Raises DamagedRecord when some are
-    missing."""
+    """All chunks in order. Raises: DamagedRecord when some are missing."""
     if len(chunks) != found.chunks:
         raise DamagedRecord(f"an entity has {len(chunks)} of {found.chunks} chunks")
     return StoredEntity(found.timestamp, b"".join((found.fragment, *chunks)))

@@ -1,8 +1,7 @@
 """The check of tables: every entity has all its records, and belongs to a table.
 
 Lives here: the check of all tables. An entity's records follow one another, so its memory grows
-with the tables and not with their entities. Must not live here: the walk over the store
-(integrity.py), rules of Azure.
+with the tables and not with their entities.
 """
 
 from __future__ import annotations
@@ -47,19 +46,20 @@ class EntitiesCheck:
         self._broken: list[tuple[str, str, Ref]] = []
 
     def take_table(self, ref: Ref, table: TableRecord) -> bool:
-        """Note a table's own record. Return False when its key is that of another name."""
+        """Return False when the key is that of another name."""
         self.table_count += 1
         self._alive.add(table.generation)
         return ref.partition.name == table.name.lower().encode()
 
     def take_job(self, job: Job) -> None:
-        """Note a job of any kind."""
         if job.kind is JobKind.SWEEP_TABLE:
             self._swept.add(job.generation)
 
     def take(self, ref: Ref, record: Record) -> bool:
-        """Note the next record of an entity. Return False if no entity can have a record there.
-        Raises DamagedRecord, and ValueError for keys that are not UTF-8."""
+        """The next record of an entity. Return False if no entity can have a record there.
+
+        Raises: DamagedRecord, and ValueError for keys that are not UTF-8.
+        """
         generation, key = ref.partition.keyspace[1:], ref.key
         if len(generation) != _NUMBER_BYTES or key.hidden:
             return False
@@ -96,8 +96,7 @@ class EntitiesCheck:
             self._broken.append((entity_name(entity.place), problem, entity.place))
 
     def problems(self) -> Iterator[tuple[str, str, Ref | None]]:
-        """Yield (place, problem, a record there) for each violation, once all records were
-        noted."""
+        """(place, problem, a record there), once all records were noted."""
         self._close()
         self._open = None
         yield from self._broken
@@ -106,7 +105,7 @@ class EntitiesCheck:
 
 
 def _problem(entity: _Entity) -> str:
-    """Return the problem of an entity; empty when there is none."""
+    """Empty when there is none."""
     there, needed = len(entity.chunks), entity.head.chunks
     if there != needed:
         return f"it has {there} of its {needed} further records"
@@ -121,7 +120,7 @@ def _problem(entity: _Entity) -> str:
 
 
 def entity_name(place: Ref) -> str:
-    """Return an entity's keys as text for findings."""
+    """As text for findings."""
     partition: Partition = place.partition
     shown = (text.decode("utf-8", "backslashreplace") for text in (partition.name, place.key.name))
     return "entity ({!r}, {!r})".format(*shown)

@@ -1,7 +1,6 @@
 """The body of an append blob: blocks that were appended one after the other.
 
-Lives here: where the blocks are stored, how one is appended, and the copy of such a body. Must not
-live here: when an append is refused (semantics/blob/appends.py).
+Lives here: where the blocks are stored, how one is appended, and the copy of such a body.
 
 Each block has a hidden record under the body's number and the offset at which the block ends
 (keys.appended). So an append writes only that record and the head, for any number of blocks. A
@@ -58,7 +57,7 @@ class AppendedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
 APPENDED: Final = Codec(AppendedBlock)
 
 
-class _Found(NamedTuple):
+class _BlockAt(NamedTuple):
     """A block, and the offset at which it begins."""
 
     start: int
@@ -79,22 +78,22 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open. The records are read in pages while the bytes are consumed, so the
-        remaining contents are not known: a registered reader keeps all of them."""
+        """The records are read in pages while the bytes are consumed, so the remaining contents are
+        not known: a registered reader keeps all of them."""
         writer = functools.partial(copy_appended, self.count)
         end = offset + length
-        found = await self._read_blocks(place, offset, end) if length else []
-        is_small = all(one.block.content is None for one in found)
-        if not length or (is_small and _end(found) >= end):
-            return OpenBody(_joined(found, offset, end), None, (), writer)
-        return OpenBody(self._pieces(place, found, offset, end, take), None, None, writer)
+        blocks = await self._read_blocks(place, offset, end) if length else []
+        is_small = all(one.block.content is None for one in blocks)
+        if not length or (is_small and _end(blocks) >= end):
+            return OpenBody(_joined(blocks, offset, end), None, (), writer)
+        return OpenBody(self._pieces(place, blocks, offset, end, take), None, None, writer)
 
     async def _pieces(
-        self, place: BodyPlace, found: list[_Found], offset: int, end: int, take: ReadSpan[P]
+        self, place: BodyPlace, blocks: list[_BlockAt], offset: int, end: int, take: ReadSpan[P]
     ) -> AsyncIterator[P]:
         while offset < end:
-            small: list[_Found] = []
-            for one in found:
+            small: list[_BlockAt] = []
+            for one in blocks:
                 content, stop = one.block.content, min(one.start + one.block.size_bytes, end)
                 if content is None:
                     small.append(one)
@@ -115,44 +114,42 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
                 yield _joined(small, offset, stop)
                 offset = stop
             if offset < end:
-                found = await self._read_blocks(place, offset, end)
+                blocks = await self._read_blocks(place, offset, end)
 
-    async def _read_blocks(self, place: BodyPlace, offset: int, end: int) -> list[_Found]:
-        """Return the blocks from the one with the byte at `offset`, some or all up to `end`. Raises
+    async def _read_blocks(self, place: BodyPlace, offset: int, end: int) -> list[_BlockAt]:
+        """From the block with the byte at `offset`, some or all up to `end`. Raises:
         ContentMissing."""
         average_bytes = max(1, self.size_bytes // max(1, self.count))
         few = max(16, _READ_BYTES // average_bytes)
         records = min(_READ_RECORDS_MAX, few, (end - offset) // average_bytes + 2)
         first, until = keys.appended_range(self.number, offset, self.size_bytes)
         page = await place.store.read_range(place.partition, True, first, until, records)
-        found: list[_Found] = []
+        blocks: list[_BlockAt] = []
         for item in page:
             block = APPENDED.decode(item.value)
             start = keys.appended_end(item.name) - block.size_bytes
-            if start > offset if not found else start != _end(found):
+            if start > offset if not blocks else start != _end(blocks):
                 raise ContentMissing(f"a block of body {self.number} before offset {start}")
-            found.append(_Found(start, block))
-            if _end(found) >= end:
+            blocks.append(_BlockAt(start, block))
+            if _end(blocks) >= end:
                 break
-        if not found:
+        if not blocks:
             raise ContentMissing(f"a block of body {self.number} at offset {offset}")
-        return found
+        return blocks
 
     @property
     def appended_count(self) -> int:
-        """See Body.appended_count."""
         return self.count
 
     def includes(self, earlier: Body) -> bool:
-        """Return whether this is a later form of the same body; it then has all blocks of
-        `earlier`. See Body.includes."""
+        """A later form of the same body has all blocks of `earlier`."""
         if not isinstance(earlier, Appended):
             return False
         return self.number == earlier.number and self.size_bytes >= earlier.size_bytes
 
     async def sweep_retired(self, sweep: BodySweep) -> NamedParts:
-        """See Body.sweep_retired. Blocks after this form's end stay: they may belong to forms that
-        did not exist when `live` was read."""
+        """Blocks after this form's end stay: they may belong to forms that did not exist when
+        `live` was read."""
         place = sweep.place
         shared = (body for body in sweep.live if isinstance(body, Appended))
         kept = max((body.size_bytes for body in shared if body.number == self.number), default=0)
@@ -171,7 +168,7 @@ class Appended(Body, frozen=True, array_like=True, tag=6):
         return self.named
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect. A body that was given up may have lost its first blocks already."""
+        """A body that was given up may have lost its first blocks already."""
         first, until = keys.appended_range(self.number, 0, self.size_bytes)
         end, is_whole, contents, problems = 0, True, set[int](), list[str]()
         blocks = found.records(first, until)
@@ -199,11 +196,9 @@ class NewAppended(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """The length of all parts together."""
         return sum(part.size_bytes for part in self.parts)
 
     def take(self, change: BodyChange) -> Body:
-        """See NewBody.take."""
         end = 0
         for part in self.parts:
             end += part.size_bytes
@@ -211,14 +206,12 @@ class NewAppended(msgspec.Struct, frozen=True):
         return Appended(change.stamp, self.count, end)
 
     def discard(self, contents: Contents) -> None:
-        """See NewBody.discard."""
         for part in self.parts:
             part.discard(contents)
 
 
 def append(body: Body, added: Received, change: BodyChange) -> Body:
-    """Append a block to the body of an append blob, and return the head's new form. The commit
-    adopts the block's content."""
+    """Return the head's new form. The commit adopts the block's content."""
     assert isinstance(body, Appended)
     end = body.size_bytes + added.size_bytes
     _put(change, body.number, end, added)
@@ -226,16 +219,15 @@ def append(body: Body, added: Received, change: BodyChange) -> Body:
 
 
 def appended_contents(name: bytes, value: bytes) -> Collection[int]:
-    """Return the content that a block's record names, if any. Raises DamagedRecord."""
+    """The content that a block's record names, if any."""
     content = APPENDED.decode(value).content
     return () if content is None else (content,)
 
 
 async def copy_appended(count: int, contents: Contents, feed: Feed) -> NewAppended:
-    """Store the bytes of an append blob's body again. The copy keeps the number of blocks but has
-    few records, so that one commit can take it.
+    """The copy keeps the number of blocks but has few records, so that one commit can take it.
 
-    Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
+    If it fails, nothing is left behind.
     """
     left_bytes = feed.size_bytes or 0
     part_bytes = max(GROUP_BYTES, -(-left_bytes // GROUPS_MAX))
@@ -269,15 +261,14 @@ def _put(change: BodyChange, number: int, end: int, added: Received) -> None:
     change.put(keys.appended(number, end), APPENDED.encode(block))
 
 
-def _end(found: Sequence[_Found]) -> int:
-    """Return the offset at which the last block ends; 0 without blocks."""
-    return found[-1].start + found[-1].block.size_bytes if found else 0
+def _end(blocks: Sequence[_BlockAt]) -> int:
+    """0 without blocks."""
+    return blocks[-1].start + blocks[-1].block.size_bytes if blocks else 0
 
 
-def _joined(found: Sequence[_Found], offset: int, end: int) -> bytes:
-    """Return the bytes [offset, end) of blocks whose bytes are in their records. Raises
-    DataDamaged."""
-    if not found:
+def _joined(blocks: Sequence[_BlockAt], offset: int, end: int) -> bytes:
+    """The bytes [offset, end) of blocks whose bytes are in their records. Raises: DataDamaged."""
+    if not blocks:
         return b""
-    data = b"".join([verified(one.block.data, one.block.crc64) for one in found])
-    return data[offset - found[0].start : end - found[0].start]
+    data = b"".join([verified(one.block.data, one.block.crc64) for one in blocks])
+    return data[offset - blocks[0].start : end - blocks[0].start]

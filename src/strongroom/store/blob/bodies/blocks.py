@@ -1,7 +1,6 @@
 """The blocks of a committed list: their stored form, and where the bytes of a range are stored.
 
-Lives here: pure values. Must not live here: where the list itself is stored (listed.py), which
-blocks a client may name (semantics/blob/blocks.py).
+Lives here: pure values.
 """
 
 from __future__ import annotations
@@ -39,7 +38,6 @@ class BlockSegment(msgspec.Struct, frozen=True, array_like=True, gc=False):
     encoded: bytes
 
     def blocks(self) -> tuple[ListedBlock, ...]:
-        """The blocks, in order. Raises DamagedRecord."""
         return _BLOCKS.decode(self.encoded)
 
 
@@ -54,17 +52,14 @@ class StoredBlockList(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """The number of blocks."""
         return sum(segment.count for segment in self.segments)
 
     @property
     def size_bytes(self) -> int:
-        """The length of all blocks together."""
         return sum(segment.size_bytes for segment in self.segments)
 
     @classmethod
     def decode(cls, data: bytes) -> StoredBlockList:
-        """Return the list in `data`. Raises DamagedRecord."""
         if not _BLOCKS.wrote(data):
             return cls(_SEGMENTS.decode(data))
         # The form that earlier versions stored: one segment, without its numbers.
@@ -73,33 +68,31 @@ class StoredBlockList(msgspec.Struct, frozen=True):
         return cls((BlockSegment(len(blocks), size_bytes, data),))
 
     def encode(self) -> bytes:
-        """Return the stored form."""
         return _SEGMENTS.encode(self.segments)
 
     def contents(self) -> Steps[frozenset[int]]:
-        """Return the contents that hold the blocks. Raises DamagedRecord."""
-        found = set[int]()
+        ids = set[int]()
         for segment in self.segments:
-            found.update(block.content for block in segment.blocks())
+            ids.update(block.content for block in segment.blocks())
             yield
-        return frozenset(found)
+        return frozenset(ids)
 
     def locate(self, offset: int, length: int) -> Steps[deque[Span]]:
-        """Return the spans of the bytes [offset, offset + length). Raises DamagedRecord."""
-        found = deque[Span]()
+        """The spans of the bytes [offset, offset + length)."""
+        located = deque[Span]()
         start, end = 0, offset + length
         for segment in self.segments:
             stop = start + segment.size_bytes
             if offset < stop and start < end:
                 first = max(offset, start)
                 for span in spans(segment.blocks(), first - start, min(stop, end) - first):
-                    if found and found[-1].is_followed_by(span):
-                        last = found.pop()
+                    if located and located[-1].is_followed_by(span):
+                        last = located.pop()
                         span = Span(last.content, last.offset, last.length + span.length)
-                    found.append(span)
+                    located.append(span)
                 yield
             start = stop
-        return found
+        return located
 
 
 class ListWriter:
@@ -111,7 +104,7 @@ class ListWriter:
         self._blocks: list[ListedBlock] = []
 
     def add(self, blocks: Iterable[ListedBlock]) -> Steps[None]:
-        """Append blocks, with a pause after each segment."""
+        """With a pause after each segment."""
         for block in blocks:
             self._blocks.append(block)
             if len(self._blocks) == _SEGMENT_BLOCKS:
@@ -125,7 +118,7 @@ class ListWriter:
         self._blocks.clear()
 
     def end(self) -> StoredBlockList:
-        """Return the list. No more blocks may be added after this call."""
+        """No more blocks may be added after this call."""
         if self._blocks:
             self._end_segment()
         return StoredBlockList(tuple(self._segments))
@@ -142,7 +135,6 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     length: int
 
     def is_followed_by(self, other: Span) -> bool:
-        """Return whether the other begins where this one ends."""
         return self.content == other.content and self.offset + self.length == other.offset
 
 

@@ -1,7 +1,6 @@
 """The interface that all kinds of bodies share.
 
-Lives here: `Body`, and the protocols of its methods' arguments. Must not live here: any single
-kind, Azure's rules.
+Lives here: `Body`, and the protocols of its methods' arguments.
 """
 
 from __future__ import annotations
@@ -44,21 +43,17 @@ class Source(Protocol):
 class Feed(Source, Protocol):
     """A source that can be read in pieces of a requested length."""
 
-    def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
-        """Yield the next `size_bytes` bytes."""
-        ...
+    def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]: ...
 
 
 class BodyChange(Protocol):
     """The commit that a body takes part in. Its writes go to the blob's partition."""
 
     @property
-    def stamp(self) -> int:
-        """The stamp of the commit."""
-        ...
+    def stamp(self) -> int: ...
 
     def put(self, key: Key, value: bytes | None) -> None:
-        """Write a record, or delete it. The last call for a key counts."""
+        """The last call for a key counts."""
         ...
 
     def adopt(self, content: int) -> None:
@@ -98,22 +93,18 @@ class InspectedBody(Protocol):
     past: Past
     size_bytes: int
 
-    def record(self, key: Key) -> bytes | None:
-        """Return a hidden record, which belongs to this body."""
-        ...
+    def record(self, key: Key) -> bytes | None: ...
 
     def records(self, first: bytes, until: bytes) -> list[tuple[bytes, bytes]]:
-        """Return the names and values of the hidden records with first <= name < until, in order.
-        They belong to this body."""
+        """The names and values of the hidden records with first <= name < until, in order."""
         ...
 
     def content(self, content: int) -> bytes | None:
-        """Return the bytes of a content; None when it is missing."""
+        """None when it is missing."""
         ...
 
     def claim_map(self, number: int, at: int) -> None:
-        """Note that the body is the map `number` (store/core/extents) in its state at the stamp
-        `at`."""
+        """The body is the map `number` (store/core/extents) in its state at the stamp `at`."""
         ...
 
 
@@ -133,7 +124,7 @@ class NewBody(Protocol):
         ...
 
     def discard(self, contents: Contents) -> None:
-        """Discard the body: no commit takes it."""
+        """No commit takes it."""
         ...
 
 
@@ -142,8 +133,8 @@ CopyWriter = Callable[[Contents, Feed], Awaitable[NewBody]]
 
 
 class BodyPlace(msgspec.Struct, frozen=True):
-    """The location of a body's parts: the store and the blob's partition. `beside` are the records
-    that were read together with the blob's own, in the order of `read_with` (kinds.py)."""
+    """`beside` are the records that were read together with the blob's own, in the order of
+    `read_with` (kinds.py)."""
 
     store: StorageEngine
     partition: Partition
@@ -226,18 +217,16 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
     async def blocks(self, place: BodyPlace) -> StoredBlockList:
-        """Return the committed blocks, none for a body that is not made of blocks. Raises
-        ContentMissing, DataDamaged."""
+        """No blocks for a body that is not made of blocks. Raises: ContentMissing, DataDamaged."""
         return NO_BLOCKS
 
     @property
     def appended_count(self) -> int:
-        """The number of appended blocks; 0 for the body of another type of blob."""
+        """0 for the body of another type of blob."""
         return 0
 
     def includes(self, earlier: Body) -> bool:
-        """Return whether all parts of `earlier`, a form that was read before, belong to this one
-        too."""
+        """Whether all parts of `earlier`, a form that was read before, belong to this one too."""
         return self == earlier
 
     def release(self, change: BodyChange, past: Past, alone: bool) -> None:
@@ -266,7 +255,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return 0
 
     def without(self, snapshot: Body) -> Body:
-        """Return the form of the head's body after the deletion of the snapshot that had the body
+        """The form of the head's body after the deletion of the snapshot that had the body
         `snapshot`."""
         return self
 
@@ -276,8 +265,7 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return NamedParts()
 
     async def parts(self, place: BodyPlace) -> frozenset[int]:
-        """Return the ids of the contents that the records in `named` lead to. The set is empty if
-        they are removed already."""
+        """The contents that the records in `named` lead to; none if they are removed already."""
         try:
             blocks = await self.blocks(place)
             return await place.store.turns.run(blocks.contents())
@@ -303,12 +291,12 @@ class Body(msgspec.Struct, frozen=True, array_like=True, gc=False):
         """Remove the leftovers of changes of this live body. Raises ReadersActive."""
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """Check the body, for doctor. Raises DamagedRecord."""
+        """For doctor. Raises: DamagedRecord."""
         raise NotImplementedError  # each kind has its own; a struct cannot be an abstract class
 
 
 async def unused(place: BodyPlace, contents: Iterable[int], live: Collection[Body]) -> set[int]:
-    """Return the `contents` that no live body consists of."""
+    """Those of the `contents` that no live body consists of."""
     left = set(contents)
     for body in live:
         if not left:

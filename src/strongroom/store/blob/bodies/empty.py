@@ -16,16 +16,12 @@ from strongroom.store.blob.bodies.body import (
 
 
 class Empty(Body, frozen=True, array_like=True, tag=0):
-    """No bytes."""
-
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open."""
         return OpenBody(b"")
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect."""
         return BodyFindings(0)
 
 

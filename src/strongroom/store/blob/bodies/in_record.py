@@ -24,23 +24,20 @@ class InRecord(Body, frozen=True, array_like=True, tag=4):
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open."""
         return OpenBody(verified(self.data, self.crc64)[offset : offset + length])
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect."""
         return inspect_bytes(self.data, self.crc64, found)
 
 
 def verified(data: bytes, checksum: int) -> bytes:
-    """Return bytes that are stored in a record. Raises DataDamaged when their checksum differs."""
+    """Raises: DataDamaged when the checksum differs."""
     if crc64(data) != checksum:
         raise DataDamaged(f"a body of {len(data)} bytes among the records: its checksum differs")
     return data
 
 
 def inspect_bytes(data: bytes, checksum: int, found: InspectedBody) -> BodyFindings:
-    """Check bytes that are stored in a record."""
     if crc64(data) == checksum:
         return BodyFindings(len(data))
     text = f"the bytes of {found.which} are damaged: their checksum differs"

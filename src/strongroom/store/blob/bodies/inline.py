@@ -29,7 +29,6 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open."""
         return OpenBody(self._data(place.beside)[offset : offset + length])
 
     def _data(self, beside: Sequence[Record | None]) -> bytes:
@@ -39,15 +38,12 @@ class Inline(Body, frozen=True, array_like=True, tag=1):
         return verified(record.value, self.crc64)
 
     def release(self, change: BodyChange, past: Past, alone: bool) -> None:
-        """See Body.release."""
         change.put(keys.inline(*past), None)
 
     def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
-        """See Body.snapshot."""
         change.put(keys.inline(*past), self._data(beside))
         return self
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect."""
         data = found.record(keys.inline(*found.past))
         return BodyFindings(None) if data is None else inspect_bytes(data, self.crc64, found)

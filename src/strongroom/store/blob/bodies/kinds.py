@@ -1,6 +1,6 @@
 """The list of all kinds of bodies, and the hidden records that belong to them.
 
-Lives here: code that needs the list of kinds. Must not live here: the code of one kind.
+Lives here: code that needs the list of kinds.
 """
 
 from __future__ import annotations
@@ -63,15 +63,14 @@ _HIDDEN: Final = {
 
 
 def empty_body(kind: BlobKind) -> NewBody:
-    """Return the body of a new blob of this type that has no bytes yet."""
+    """The body of a new blob of this type that has no bytes yet."""
     if kind is BlobKind.PAGE:
         return NewPages(0)
     return NewAppended() if kind is BlobKind.APPEND else NO_BYTES
 
 
 def hidden_kind(name: bytes) -> HiddenKind:
-    """Return the kind of hidden record under a key. Raises DamagedRecord when no body has such
-    keys."""
+    """Raises: DamagedRecord when no body has such keys."""
     kind = _HIDDEN.get(name[:1])
     if kind is None:
         raise DamagedRecord(f"no record has the key {name!r}")
@@ -80,6 +79,6 @@ def hidden_kind(name: bytes) -> HiddenKind:
 
 @lru_cache(_NUMBERS_CACHED_MAX)
 def read_with(past: Past | None) -> tuple[Key, ...]:
-    """Return the keys that are read together with the record of a head (None), a snapshot or a
-    version, for any kind of body (BodyPlace.beside)."""
+    """The keys that are read together with the record of a head (None), a snapshot or a version,
+    for any kind of body (BodyPlace.beside)."""
     return (keys.inline(*(past or HEAD)),)

@@ -1,7 +1,7 @@
 """A body made of blocks, which an immutable list names.
 
 Lives here: where a list is stored, and how one is made: of blocks that clients have staged, or by
-copying blocks. Must not live here: which blocks a client may name (semantics/blob/blocks.py).
+copying blocks.
 """
 
 from __future__ import annotations
@@ -52,31 +52,28 @@ class Listed(Body, frozen=True, array_like=True, tag=3):
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open. Contents are pinned one after another; a registered reader keeps those
-        that are still to be read."""
+        """Contents are pinned one after another; a registered reader keeps those that are still to
+        be read."""
         turns, blocks = place.store.turns, await self.blocks(place)
         left = await turns.run(blocks.locate(offset, length))
         pieces = read_spans(place.store, left, take)
         return OpenBody(pieces, None, left, functools.partial(copy_blocks, turns, blocks))
 
     async def blocks(self, place: BodyPlace) -> StoredBlockList:
-        """See Body.blocks."""
         if self.list_content is not None:
             return StoredBlockList.decode(await read_content(place.store, self.list_content))
-        (found,) = await place.store.read([Ref(place.partition, keys.block_list(self.number))])
-        if found is None:
+        (record,) = await place.store.read([Ref(place.partition, keys.block_list(self.number))])
+        if record is None:
             raise ContentMissing(f"block list {self.number}")
-        return StoredBlockList.decode(found.value)
+        return StoredBlockList.decode(record.value)
 
     @property
     def named(self) -> NamedParts:
-        """See Body.named."""
         if self.list_content is None:
             return NamedParts((keys.block_list(self.number),))
         return NamedParts((), (self.list_content,))
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect."""
         named = self.named.contents
         if self.list_content is None:
             data = found.record(keys.block_list(self.number))
@@ -106,7 +103,6 @@ class NewList(msgspec.Struct, frozen=True):
     crc64: ClassVar[None] = None
 
     def take(self, change: BodyChange) -> Listed:
-        """See NewBody.take."""
         for content in self.copied:
             change.adopt(content)
         encoded, count = self.encoded, self.count
@@ -117,14 +113,13 @@ class NewList(msgspec.Struct, frozen=True):
         return Listed(change.stamp, count)
 
     def discard(self, contents: Contents) -> None:
-        """See NewBody.discard."""
         self.encoded.discard(contents)
         for content in self.copied:
             contents.discard(content)
 
 
 async def make_list(contents: Contents, blocks: StoredBlockList) -> NewList | Received:
-    """Make a body of blocks; without blocks, an empty one. Raises: Full, Unavailable."""
+    """Without blocks, an empty body."""
     if not blocks.segments:
         return NO_BYTES
     return NewList(blocks.count, blocks.size_bytes, await keep(contents, blocks.encode()))
@@ -133,10 +128,10 @@ async def make_list(contents: Contents, blocks: StoredBlockList) -> NewList | Re
 async def copy_blocks(
     turns: SliceTurns, blocks: StoredBlockList, contents: Contents, feed: Feed
 ) -> NewList:
-    """Store the bytes of a body made of `blocks` again, in the same blocks. They follow one another
-    in a few contents, so that one commit can adopt all of them.
+    """Store the bytes again in the same blocks. They follow one another in a few contents, so that
+    one commit can adopt all of them.
 
-    Raises: what `feed` raises; Full, Unavailable. Nothing is left behind then.
+    If it fails, nothing is left behind.
     """
     copied: list[int] = []
     moved = ListWriter()
@@ -156,7 +151,7 @@ async def copy_blocks(
 
 
 def _moved(blocks: Iterable[ListedBlock], content: int) -> Iterator[ListedBlock]:
-    """Yield the blocks with their new locations, one after another in a content."""
+    """With their new locations, one after another in a content."""
     offset_bytes = 0
     for block in blocks:
         yield ListedBlock(block.id, block.size_bytes, content, offset_bytes)

@@ -1,7 +1,7 @@
 """The body of a page blob: a map of sparse content, which changes in place.
 
 Lives here: how a body names its map and a state of it; how both are read, shared, swept, checked
-and made. Must not live here: the map itself (store/core/extents), Azure's rules.
+and made.
 
 All states of one page blob share one map: the head's state, and those of its snapshots. Each change
 of the pages writes the head, whose body then has the stamp of that change. A snapshot keeps the
@@ -73,31 +73,28 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
 
     @property
     def position(self) -> int:
-        """See Body.position."""
         return self.at
 
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open. Holes are read as zeros."""
+        """Holes are read as zeros."""
         where = MapPlace(place.partition, self.number)
         pieces: Any = extents.read(place.store, where, self.at, offset, length)
         writer = functools.partial(_copied, place, self)
         return OpenBody(pieces, None, None, writer)
 
     def snapshot(self, change: BodyChange, beside: Sequence[Record | None], past: Past) -> Body:
-        """See Body.snapshot."""
         return Pages(self.number, self.at, self.at)
 
     def without(self, snapshot: Body) -> Body:
-        """See Body.without."""
-        if isinstance(snapshot, Pages) and snapshot._state() == (self.number, self.pinned):
-            return msgspec.structs.replace(self, lost=True)
-        return self
+        if not isinstance(snapshot, Pages):
+            return self
+        is_newest = (snapshot.number, snapshot.at) == (self.number, self.pinned)
+        return msgspec.structs.replace(self, lost=True) if is_newest else self
 
     async def sweep_retired(self, sweep: BodySweep) -> NamedParts:
-        """See Body.sweep_retired. If no younger live body has the map, its present pages are given
-        up."""
+        """If no younger live body has the map, its present pages are given up."""
         newest = max(_stamps(self.number, sweep), default=0)
         if self.at > newest:
             await _end(sweep, MapPlace(sweep.place.partition, self.number), newest)
@@ -105,7 +102,6 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         return NamedParts()
 
     async def sweep_leftovers(self, sweep: BodySweep) -> None:
-        """See Body.sweep_leftovers."""
         where = MapPlace(sweep.place.partition, self.number)
         living = list(_stamps(self.number, sweep))
         if self.at < max(living, default=0):
@@ -114,17 +110,14 @@ class Pages(Body, frozen=True, array_like=True, tag=5):
         if not await work.run():
             raise ReadersActive
 
-    def _state(self) -> tuple[int, int]:
-        return self.number, self.at
-
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect. The maps are checked together (store/blob/integrity.py)."""
+        """The maps are checked together (store/blob/integrity.py)."""
         found.claim_map(self.number, self.at)
         return BodyFindings(found.size_bytes)
 
 
 def _stamps(number: int, sweep: BodySweep) -> Iterator[int]:
-    """Yield the states of a map that live bodies name."""
+    """The states of a map that live bodies name."""
     for body in sweep.live:
         if isinstance(body, Pages) and body.number == number:
             yield body.at
@@ -164,12 +157,10 @@ class NewPages(msgspec.Struct, frozen=True):
     crc64: ClassVar[None] = None
 
     def take(self, change: BodyChange) -> Pages:
-        """See NewBody.take."""
         _put_leaves(change.stamp, self.parts, change)
         return Pages(change.stamp, change.stamp)
 
     def discard(self, contents: Contents) -> None:
-        """See NewBody.discard."""
         for part in self.parts:
             if part.content:
                 contents.discard(part.content)
@@ -184,7 +175,6 @@ def _put_leaves(number: int, parts: Sequence[Part], change: BodyChange) -> None:
 
 
 def take_change(change: BodyChange, written: MapChange) -> None:
-    """Add the writes of a decision on a map to a commit."""
     for write in written.writes:
         change.put(write.key, write.value)
     for content in written.adopt:
@@ -194,16 +184,16 @@ def take_change(change: BodyChange, written: MapChange) -> None:
 
 
 async def _copied(place: BodyPlace, body: Pages, contents: Contents, feed: Feed) -> NewPages:
-    """Store the bytes of a short body again, without its holes: see CopyWriter."""
+    """Of a short body, without its holes."""
     size_bytes = feed.size_bytes or 0
     made: list[Part] = []
     try:
         for first in range(0, size_bytes, extents.LEAF_BYTES):
             end = min(size_bytes, first + extents.LEAF_BYTES)
             data = b"".join([piece async for piece in feed.next_bytes(end - first)])
-            found = await _list(place, body, first, end, _PAGES_OF_LEAF)
-            if found.ranges:
-                runs = [(one.start - first, one.end - first) for one in found.ranges]
+            part = await _list(place, body, first, end, _PAGES_OF_LEAF)
+            if part.ranges:
+                runs = [(one.start - first, one.end - first) for one in part.ranges]
                 made.append(await extents.store_leaf(contents, first, data, runs))
     except BaseException:
         NewPages(0, tuple(made)).discard(contents)
@@ -213,8 +203,8 @@ async def _copied(place: BodyPlace, body: Pages, contents: Contents, feed: Feed)
 
 async def _list(place: BodyPlace, body: Pages, offset: int, end: int, count: int) -> Ranges:
     where = MapPlace(place.partition, body.number)
-    asked = RangeQuery(offset, end, count, _PAGE_BYTES)
-    return await extents.list_ranges(place.store, where, body.at, asked)
+    query = RangeQuery(offset, end, count, _PAGE_BYTES)
+    return await extents.list_ranges(place.store, where, body.at, query)
 
 
 def emptied(body: Body, change: BodyChange) -> Body:
@@ -242,19 +232,19 @@ async def copy_leaves(
 ) -> CopiedLeaves:
     """Store some of a body's pages again, from an offset on. A reader must be registered.
 
-    Raises: the errors of reading; Full, Unavailable. Nothing is left behind then.
+    If it fails, nothing is left behind.
     """
     pages = _pages(body)
-    found = await _list(place, pages, offset, size_bytes, _RANGES_AT_ONCE)
+    part = await _list(place, pages, offset, size_bytes, _RANGES_AT_ONCE)
     leaves: dict[int, list[tuple[int, int]]] = {}
-    for start, end, _ in found.ranges:
+    for start, end, _ in part.ranges:
         at = start
         while at < end and len(leaves) <= _LEAVES_AT_ONCE:
             first = at - at % extents.LEAF_BYTES
             stop = min(end, first + extents.LEAF_BYTES)
             leaves.setdefault(first, []).append((at - first, stop - first))
             at = stop
-    resume = found.resume
+    resume = part.resume
     if leaves:
         last = max(leaves)
         goes_on = resume is not None and resume < last + extents.LEAF_BYTES
@@ -275,7 +265,7 @@ async def copy_leaves(
 
 
 def with_leaves(body: Body, parts: Sequence[Part], change: BodyChange) -> Body:
-    """Add copied leaves to a map that has none there, in a commit. Return the body with them."""
+    """Add copied leaves to a map that has none there. Return the body with them."""
     pages = _pages(body)
     _put_leaves(pages.number, parts, change)
     return msgspec.structs.replace(pages, at=change.stamp)
@@ -284,21 +274,20 @@ def with_leaves(body: Body, parts: Sequence[Part], change: BodyChange) -> Body:
 async def list_to_copy(
     place: BodyPlace, before: Body | None, body: Body, offset: int, end: int
 ) -> Ranges:
-    """Return the ranges that a copy must write or clear: the changes since another state, or all
-    allocated ranges. Readers must be registered."""
+    """The ranges that a copy must write or clear: the changes since another state, or all allocated
+    ranges. Readers must be registered."""
     if before is None:
         return await _list(place, _pages(body), offset, end, _RANGES_AT_ONCE)
     return await list_changed_pages(place, before, body, offset, end, _RANGES_AT_ONCE)
 
 
 def map_of(body: Body, partition: Partition) -> MapPlace:
-    """Return the map of a page blob's body. Raises DamagedRecord for a body of another kind."""
+    """Raises: DamagedRecord for a body of another kind."""
     return MapPlace(partition, _pages(body).number)
 
 
 def newest_snapshot(body: Body) -> int:
-    """Return the state of the blob's newest snapshot, even if that was deleted; 0 = there was
-    none."""
+    """Even if that was deleted; 0 = there was none."""
     return _pages(body).pinned
 
 
@@ -329,28 +318,25 @@ def changed(
 async def list_pages(
     place: BodyPlace, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """Return the allocated pages of [offset, end). A reader must be registered. Raises
-    DamagedRecord."""
+    """The allocated pages of [offset, end). A reader must be registered."""
     return await _list(place, _pages(body), offset, end, max_ranges)
 
 
 async def list_changed_pages(
     place: BodyPlace, before: Body, body: Body, offset: int, end: int, max_ranges: int
 ) -> Ranges:
-    """Return the parts of [offset, end) that were written or cleared between two states of one map.
-    Readers must be registered at both. Raises DamagedRecord."""
+    """The parts of [offset, end) that were written or cleared between two states of one map.
+    Readers must be registered at both."""
     where, at = MapPlace(place.partition, _pages(body).number), _pages(body).at
-    asked = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
-    return await extents.list_changes(place.store, where, _pages(before).at, at, asked)
+    query = RangeQuery(offset, end, max_ranges, _PAGE_BYTES)
+    return await extents.list_changes(place.store, where, _pages(before).at, at, query)
 
 
 def are_of_one_map(body: Body, other: Body) -> bool:
-    """Return whether both are states of the same map."""
     return _pages(body).number == _pages(other).number
 
 
 def read_pages(place: BodyPlace, body: Body, offset: int, length: int) -> AsyncIterator[bytes]:
-    """Yield the bytes of a range; see extents.read."""
     pages = _pages(body)
     where = MapPlace(place.partition, pages.number)
     return extents.read(place.store, where, pages.at, offset, length)

@@ -1,7 +1,7 @@
 """The readers of bodies in parts: the parts are not swept before they finish.
 
-Lives here: the readers of this process by blob, and how other processes learn of them. Must not
-live here: sweeping. Source: the contract of readers in engines/gateways.py.
+Lives here: the readers of this process by blob, and how other processes learn of them. Source: the
+contract of readers in engines/gateways.py.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Readers:
         return reading
 
     def finish(self, reading: Reading) -> None:
-        """Remove a reader. Idempotent."""
+        """Idempotent."""
         active = self._active.get(reading.partition)
         if active is not None:
             active.discard(reading)
@@ -48,7 +48,7 @@ class Readers:
                 del self._active[reading.partition]
 
     def snapshot(self, partition: Partition) -> frozenset[Reading]:
-        """Return the present readers; later readers see everything that was committed before."""
+        """Later readers see everything that was committed before."""
         return frozenset(self._active.get(partition, ()))
 
 
@@ -95,7 +95,7 @@ class Reading:
         self._timer = asyncio.get_running_loop().call_later(READING_S_MAX, self.narrow)
 
     def end(self) -> None:
-        """End the reader. Idempotent."""
+        """Idempotent."""
         if not self.done:
             self.done = True
             self._timer.cancel()

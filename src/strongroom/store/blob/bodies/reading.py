@@ -1,7 +1,6 @@
 """The bytes of contents: to be sent, to be read, or to be stored again.
 
-Lives here: how much is verified in each case, and the reading of one content after another. Must
-not live here: which contents a body consists of.
+Lives here: how much is verified in each case, and the reading of one content after another.
 """
 
 from __future__ import annotations
@@ -72,11 +71,11 @@ async def read_content(store: StorageEngine, content: int) -> bytes:
     DataDamaged."""
     await store.turns.pause()  # a read may never suspend
     opened = await store.contents.open(content)
-    found: list[bytes] = []
+    parts: list[bytes] = []
     try:
         async for data in opened.chunks():
-            found.append(data)
+            parts.append(data)
             await store.turns.pause()
-        return b"".join(found)
+        return b"".join(parts)
     finally:
         opened.close()

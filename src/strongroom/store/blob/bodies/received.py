@@ -1,7 +1,6 @@
 """Bodies as they arrive, from a client or from the source of a copy, until a commit takes them.
 
 Lives here: which kind a body becomes, by its length. Only small bodies are ever whole in memory.
-Must not live here: bodies made of blocks (listed.py), digests that a client claims (intake.py).
 Source: "Put Blob", its text on digests.
 """
 
@@ -39,7 +38,6 @@ class Received(msgspec.Struct, frozen=True):
     content: int | None
 
     def take(self, change: BodyChange) -> Body:
-        """See NewBody.take."""
         inline = self.inline
         if inline is not None and len(inline) <= RECORD_BODY_BYTES_MAX:
             return InRecord(inline, self.crc64)
@@ -52,7 +50,6 @@ class Received(msgspec.Struct, frozen=True):
         return EMPTY
 
     def discard(self, contents: Contents) -> None:
-        """See NewBody.discard."""
         if self.content is not None:
             contents.discard(self.content)
 
@@ -61,13 +58,12 @@ NO_BYTES: Final = Received(0, 0, None, None, None)
 
 
 def inline_body(data: bytes, md5: bool = True) -> Received:
-    """Return a small body whose bytes are in memory."""
     digest = hashlib.md5(data, usedforsecurity=False).digest() if md5 else None
     return Received(len(data), crc64(data), digest, data or None, None)
 
 
 def digested(data: bytes) -> Steps[Received]:
-    """Return the digests of a document whose bytes are not stored."""
+    """Of a document whose bytes are not stored."""
     md5, crc, whole = hashlib.md5(usedforsecurity=False), 0, memoryview(data)
     for begin in range(0, len(data), _DIGESTED_AT_ONCE_BYTES):
         part = whole[begin : begin + _DIGESTED_AT_ONCE_BYTES]
@@ -78,14 +74,7 @@ def digested(data: bytes) -> Steps[Received]:
 
 
 async def receive(contents: Contents, source: Source, md5: bool, inline: bool = True) -> Received:
-    """Receive a body.
-
-    Arguments:
-        md5: also compute the MD5.
-        inline: whether a small body may be stored inline (blocks are always contents).
-
-    Raises: what the source raises; Full, Unavailable.
-    """
+    """`inline`: a small body may be stored inline (blocks are always contents)."""
     head: list[bytes] = []
     chunks = aiter(source)
     is_small = source.size_bytes is None or source.size_bytes <= INLINE_BODY_BYTES_MAX
@@ -96,13 +85,11 @@ async def receive(contents: Contents, source: Source, md5: bool, inline: bool = 
 
 
 async def receive_copy(contents: Contents, source: Source) -> Received:
-    """Receive the bytes of a copy whose structure does not matter. Raises: see `receive`."""
     return await receive(contents, source, md5=False)
 
 
 async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
-    """Return whether a body is small enough to be inline. The chunks read are appended to
-    `head`."""
+    """The chunks that were read are appended to `head`."""
     size_bytes = 0
     async for chunk in chunks:
         head.append(chunk)
@@ -113,7 +100,7 @@ async def _fits_inline(chunks: AsyncIterator[bytes], head: list[bytes]) -> bool:
 
 
 async def keep(contents: Contents, data: bytes) -> Received:
-    """Store bytes that this server made itself (a block list)."""
+    """For bytes that this server made itself (a block list)."""
     if len(data) <= INLINE_BODY_BYTES_MAX:
         return inline_body(data, md5=False)
     return _of(await contents.write(_chain([data], None), len(data)))

@@ -30,7 +30,7 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
     async def open(
         self, place: BodyPlace, offset: int, length: int, take: ReadSpan[P]
     ) -> OpenBody[P]:
-        """See Body.open. The content is pinned until the body is closed."""
+        """The content is pinned until the body is closed."""
         opened = await place.store.contents.open(self.content)
         if opened.size_bytes > VERIFIED_BYTES_MAX:
             return OpenBody(take(opened, Span(self.content, offset, length)), opened.close)
@@ -40,7 +40,6 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
             opened.close()
 
     def release(self, change: BodyChange, past: Past, alone: bool) -> None:
-        """See Body.release."""
         if alone:
             change.drop(self.content)
         else:
@@ -48,9 +47,8 @@ class Stored(Body, frozen=True, array_like=True, tag=2):
 
     @property
     def named(self) -> NamedParts:
-        """See Body.named."""
         return NamedParts((), (self.content,))
 
     def inspect(self, found: InspectedBody) -> BodyFindings:
-        """See Body.inspect. The engine's own check verifies the checksum of the bytes."""
+        """The engine's own check verifies the checksum of the bytes."""
         return BodyFindings(found.size_bytes, (self.content,))

@@ -1,7 +1,6 @@
 """Sparse, mutable content: any range of it can be written or cleared, and snapshots share it.
 
-Lives here: the content of page blobs and files, as a library for their services. Must not live
-here: rules of Azure, the owner's record, jobs.
+Lives here: the content of page blobs and files, as a library for their services.
 
 **A map** locates the bytes of one content. It is in the partition of its owner, beside the owner's
 records (keys.py). A content to which nothing was written has no records.

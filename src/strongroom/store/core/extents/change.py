@@ -1,7 +1,7 @@
 """Decisions about a map: from the records found and a stamp to the writes of one commit.
 
 Lives here: `Mutation`, a write or clear that is ready to be decided, and its effect on leaves whose
-bytes a reader may still need. Must not live here: how its bytes were stored (draft.py).
+bytes a reader may still need.
 
 These rules say which bytes are dropped at once. A version of a leaf is kept, as a past leaf, if the
 newest snapshot or reader is as new as the version. A store that is no longer named is dropped if it
@@ -109,16 +109,13 @@ class Collector:
         self.has_garbage = False
 
     def put(self, ref: Ref, value: bytes | None) -> None:
-        """Write or delete a record."""
         self._writes[ref.key] = value
 
     def put_clears(self, pending: tuple[Clear, ...]) -> None:
-        """Write the pending clears."""
         value = CLEARS.encode(Clears(pending)) if pending else None
         self.put(self._place.clears(), value)
 
     def put_leaf(self, number: int, before: Leaf | None, after: Leaf) -> None:
-        """Write a leaf, or delete it when nothing is left of it."""
         if not after.is_empty:
             self.put(self._place.leaf(number), encode_leaf(after))
         elif before is not None:
@@ -128,7 +125,7 @@ class Collector:
             self.put(self._place.hollow(number), None if was_hollow else _MARK)
 
     def keep(self, number: int, version: Leaf, until: int) -> None:
-        """Keep a version of a leaf as a past leaf. Raises Backlog when the commit would keep too
+        """Keep a version of a leaf as a past leaf. Raises: Backlog when the commit would keep too
         many."""
         self._kept += 1
         if self._kept > _KEPT_MAX:
@@ -148,7 +145,6 @@ class Collector:
         return LeafStore(born, part.size_bytes, part.content)
 
     def drop_store(self, number: int, store: LeafStore) -> None:
-        """Drop a store that is no longer named."""
         self.drops += 1
         if store.content:
             self._drop.append(store.content)
@@ -156,7 +152,6 @@ class Collector:
             self.put(self._place.data(number, store.born), None)
 
     def change(self) -> MapChange:
-        """Return the collected change."""
         writes = tuple(Write(key, value) for key, value in self._writes.items())
         drop = tuple(dict.fromkeys(self._drop))
         return MapChange(writes, tuple(self._adopt), drop, self.has_garbage)
@@ -187,7 +182,6 @@ class Mutation(msgspec.Struct, frozen=True):
 
         Arguments:
             found: the records that `reads` names.
-            stamp: the commit's.
             pins: the readers at the time of this call.
 
         Raises: Outdated, Backlog; DamagedRecord.
@@ -253,12 +247,11 @@ def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extent
 
 
 def is_pending_content(store: LeafStore) -> bool:
-    """Return whether a store of a preview represents the bytes that are to come."""
+    """Whether a store of a preview represents the bytes that are to come."""
     return store.content == _PENDING_CONTENT
 
 
 def version_of(record: Record | None) -> int | None:
-    """Return the version of a record, None if it is absent."""
     return None if record is None else record.version
 
 

@@ -1,7 +1,6 @@
 """The check of maps for doctor: whether the sparse contents of one partition are consistent.
 
 Lives here: `MapsCheck`, which reads the records of all maps of a partition and checks each map.
-Must not live here: other records, contents themselves.
 
 The rules that must hold:
  1. The extents of a leaf are in order, do not overlap, and lie within the leaf and their stores.
@@ -38,8 +37,6 @@ _LATEST = 1 << 64
 
 
 class _Map:
-    """The findings on one map."""
-
     def __init__(self) -> None:
         self.clears: tuple[Clear, ...] = ()
         self.present: dict[int, Leaf] = {}
@@ -67,7 +64,7 @@ class MapsCheck:
         self._maps: dict[int, _Map] = {}
 
     def take(self, name: bytes, value: bytes) -> bool:
-        """Note a hidden record. Return False when it belongs to no map. Raises DamagedRecord."""
+        """Return False when the record belongs to no map."""
         kind, size = name[:1], len(name)
         if (kind, size) not in _SIZES:
             return False
@@ -91,7 +88,6 @@ class MapsCheck:
         return True
 
     def numbers(self) -> frozenset[int]:
-        """Return the numbers of the maps that have records."""
         return frozenset(self._maps)
 
     def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:
@@ -108,16 +104,16 @@ class MapsCheck:
         for leaf in sorted(one.present.keys() | one.past.keys()):
             past = sorted(one.past.get(leaf, ()))
             present = one.present.get(leaf)
-            found = [*_versions(past, present), *_beyond(leaf, present, one.clears, size_bytes)]
+            of_leaf = [*_versions(past, present), *_beyond(leaf, present, one.clears, size_bytes)]
             for version, needed in self._named(past, present, living):
-                found += _extents(version)
+                of_leaf += _extents(version)
                 for store in stores_of(version.extents):
                     if store.content:
                         (self.needed if needed else self.given_up).add(store.content)
                     else:
                         named.add((leaf, store.born))
-                        found += _data(store, one.data.get((leaf, store.born), 0), needed)
-            problems += [f"leaf {leaf}: {problem}" for problem in dict.fromkeys(found)]
+                        of_leaf += _data(store, one.data.get((leaf, store.born), 0), needed)
+            problems += [f"leaf {leaf}: {problem}" for problem in dict.fromkeys(of_leaf)]
         hollow = {leaf for leaf, version in one.present.items() if version.is_hollow}
         for leaf in sorted(hollow ^ one.hollow):
             problems.append(f"leaf {leaf}: its mark and its holes differ")
@@ -191,11 +187,15 @@ def _extents(version: Leaf) -> Iterator[str]:
         position = one.end
 
 
-def _data(store: LeafStore, found: int | None, needed: bool) -> Iterator[str]:
-    if found is None:
+def _data(store: LeafStore, stored_bytes: int | None, needed: bool) -> Iterator[str]:
+    if stored_bytes is None:
         yield f"the inline data of {store.born} is damaged: its checksum differs"
-    elif needed and found != store.size_bytes:
-        what = "is missing" if not found else f"has {found} bytes, not {store.size_bytes}"
+    elif needed and stored_bytes != store.size_bytes:
+        what = (
+            "is missing"
+            if not stored_bytes
+            else f"has {stored_bytes} bytes, not {store.size_bytes}"
+        )
         yield f"the inline data of {store.born} {what}"
 
 

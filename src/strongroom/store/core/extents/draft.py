@@ -1,7 +1,7 @@
 """The preparation of a write or clear: its bytes become contents before the commit that names them.
 
 Lives here: `receive`, `clear` and `resize`, which make a `Draft`; what a draft reads and stores;
-how a leaf is rewritten. Must not live here: the decision (change.py).
+how a leaf is rewritten.
 
 Whole leaves go to contents as they arrive, a batch of them in one write and one sync. Only the
 parts of leaves at both ends are kept in memory until it is known whether their leaf is to be
@@ -84,7 +84,6 @@ class Draft:
             _forget(self._store.contents, self._whole.values())
 
     def move(self, place: MapPlace) -> None:
-        """Make this a draft for another map."""
         self._place = place
 
     @property
@@ -190,7 +189,7 @@ async def receive(
 async def received(
     store: StorageEngine, place: MapPlace, offset: int, data: bytes | memoryview
 ) -> Draft:
-    """Return the draft of a write whose bytes have all arrived. Raises: as `receive`."""
+    """As `receive`, of bytes that have all arrived."""
     if 0 < len(data) <= LEAF_BYTES and 0 <= offset <= OFFSET_MAX - len(data):
         spans = leaves.spans(offset, len(data))
         if not any(span.is_whole for span in spans):
@@ -202,8 +201,8 @@ async def received(
 
 
 def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Draft:
-    """Return a draft that makes a range of any length a hole. Raises ValueError for a range beyond
-    the limits of a map."""
+    """Make a range of any length a hole. Raises: ValueError for a range beyond the limits of a
+    map."""
     if length < 0 or not 0 <= offset <= OFFSET_MAX - length:
         raise ValueError(f"a range lies within the {OFFSET_MAX} bytes of a map")
     if length <= WRITE_BYTES_MAX:
@@ -212,20 +211,20 @@ def clear(store: StorageEngine, place: MapPlace, offset: int, length: int) -> Dr
 
 
 def resize(store: StorageEngine, place: MapPlace, before_bytes: int, after_bytes: int) -> Draft:
-    """Return a draft that changes the content's length. Bytes after a new end are removed, added
-    ones are a hole. Raises ValueError for a length that a map cannot hold."""
+    """Bytes after a new end are removed, added ones are a hole. Raises: ValueError for a length
+    that a map cannot hold."""
     return clear(store, place, after_bytes, max(0, before_bytes - after_bytes))
 
 
 def end(store: StorageEngine, place: MapPlace) -> Draft:
-    """Return a draft that gives up the whole content. Its snapshots stay readable."""
+    """Give up the whole content. Its snapshots stay readable."""
     return clear(store, place, 0, OFFSET_MAX)
 
 
 async def is_ended(store: StorageEngine, place: MapPlace) -> bool:
-    """Return whether the whole content was given up, and a sweep has not finished with it."""
-    (found,) = await store.read([place.clears()])
-    return any(one.is_end for one in clears_of(found))
+    """Whether the whole content was given up, and a sweep has not finished with it."""
+    (record,) = await store.read([place.clears()])
+    return any(one.is_end for one in clears_of(record))
 
 
 async def store_leaf(
@@ -259,10 +258,10 @@ async def rewritten(
         extents: the leaf's new extents; the coming bytes are `data`, at the beginning of `span`.
     """
     stored = [one for one in extents if not change.is_pending_content(one.store)]
-    found = await fetch(store, place, [(span.leaf, one.store) for one in stored])
+    fetched = await fetch(store, place, [(span.leaf, one.store) for one in stored])
     image = bytearray(LEAF_BYTES)
     for one in stored:
-        image[one.start : one.end] = found[span.leaf, one.store][
+        image[one.start : one.end] = fetched[span.leaf, one.store][
             one.offset : one.offset + one.length
         ]
     image[span.start : span.start + len(data)] = data

@@ -1,7 +1,6 @@
 """Reading the bytes that leaves name.
 
-Lives here: `fetch`, which reads inline data and contents, verified. Must not live here: which of
-the bytes are needed (reading.py).
+Lives here: `fetch`, which reads inline data and contents, verified.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ async def fetch(
 
     Raises: ContentMissing for a store that was dropped; DataDamaged, DamagedRecord.
     """
-    found: dict[tuple[int, LeafStore], bytes] = {}
+    fetched: dict[tuple[int, LeafStore], bytes] = {}
     inline = []
     for leaf, store in dict.fromkeys(wanted):
         if store.content:
-            if found:
+            if fetched:
                 await engine.turns.pause()  # a read may never suspend
-            found[leaf, store] = await _read(engine.contents, store)
+            fetched[leaf, store] = await _read(engine.contents, store)
         else:
             inline.append((leaf, store))
     refs = [place.data(leaf, store.born) for leaf, store in inline]
@@ -36,8 +35,8 @@ async def fetch(
     for named, ref, record in zip(inline, refs, records, strict=True):
         if record is None:
             raise ContentMissing(f"the inline data {ref.key.name!r} is gone")
-        found[named] = decode_data(ref, record.value)
-    return found
+        fetched[named] = decode_data(ref, record.value)
+    return fetched
 
 
 async def _read(contents: base.Contents, store: LeafStore) -> bytes:

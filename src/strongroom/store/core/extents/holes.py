@@ -1,10 +1,10 @@
 """What a leaf remembers of its clears: the sectors in which bytes were removed, and when.
 
-Lives here: pure functions of ranges and holes. Must not live here: records, IO.
+Lives here: pure functions of ranges and holes.
 
 A list of changes needs them for what was written and cleared after a snapshot. Neither the snapshot
-nor the present leaf has an extent there. A hole is of use as long as there is a snapshot
-from before its clear. A clear of what is a hole already leaves nothing to remember.
+nor the present leaf has an extent there. A hole is of use as long as there is a snapshot from
+before its clear. A clear of what is a hole already leaves nothing to remember.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ Spans = list[tuple[int, int]]
 
 
 def joined(ranges: Iterable[tuple[int, int]]) -> Spans:
-    """Return ranges that are in order of their starts; those that touch or overlap become one."""
-    found: Spans = []
+    """Of ranges in order of their starts; those that touch or overlap become one."""
+    spans: Spans = []
     for start, end in ranges:
-        if found and start <= found[-1][1]:
-            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
         else:
-            found.append((start, end))
-    return found
+            spans.append((start, end))
+    return spans
 
 
 def widened(ranges: Iterable[tuple[int, int]], granularity_bytes: int) -> Spans:
-    """Return ranges widened to multiples of a granularity."""
     grain = granularity_bytes
     return joined((start // grain * grain, -(-end // grain) * grain) for start, end in ranges)
 
 
 def without(ranges: Spans, others: Spans) -> Spans:
-    """Return the parts of `ranges` that lie in none of `others`."""
+    """The parts of `ranges` that lie in none of `others`."""
     left: Spans = []
     index = 0
     for start, stop in ranges:
@@ -53,7 +52,6 @@ def without(ranges: Spans, others: Spans) -> Spans:
 
 
 def allocated(extents: Extents) -> Spans:
-    """Return the ranges of a leaf that extents hold."""
     return joined((one.start, one.end) for one in extents)
 
 
@@ -64,20 +62,19 @@ def dug(before: Leaf, extents: Extents, stamp: int) -> Holes:
 
     Arguments:
         extents: the leaf's extents after the change.
-        stamp: of the change.
     """
-    held = allocated(extents)
-    gone = widened(without(allocated(before.extents), held), SECTOR_BYTES)
+    kept = allocated(extents)
+    gone = widened(without(allocated(before.extents), kept), SECTOR_BYTES)
     if not gone and not before.holes:
         return ()
-    full = [(-(-start // SECTOR_BYTES) * SECTOR_BYTES, end) for start, end in held]
+    full = [(-(-start // SECTOR_BYTES) * SECTOR_BYTES, end) for start, end in kept]
     full = [(start, end // SECTOR_BYTES * SECTOR_BYTES) for start, end in full]
     full = [one for one in full if one[0] < one[1]]
-    found = [Hole(start, end, stamp) for start, end in without(gone, full)]
+    holes = [Hole(start, end, stamp) for start, end in without(gone, full)]
     for hole in before.holes:
         left = without(without([(hole.start, hole.end)], gone), full)
-        found += [Hole(start, end, hole.cleared) for start, end in left]
-    return tuple(sorted(found))
+        holes += [Hole(start, end, hole.cleared) for start, end in left]
+    return tuple(sorted(holes))
 
 
 def needed(holes: Holes, number: int, read_stamps: Collection[int], horizon: int) -> Holes:

@@ -1,6 +1,6 @@
 """The operations on one leaf: put bytes into it, cut bytes out of it, rewrite it.
 
-Lives here: pure functions of extents. Must not live here: records, stamps of other leaves, IO.
+Lives here: pure functions of extents.
 """
 
 from __future__ import annotations
@@ -36,7 +36,6 @@ class LeafSpan(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether it covers the leaf."""
         return self.end - self.start == LEAF_BYTES
 
 
@@ -49,19 +48,18 @@ class Run(NamedTuple):
 
 
 def spans(offset: int, length: int) -> list[LeafSpan]:
-    """Return the leaves that [offset, offset + length) touches, with the part of each."""
+    """The leaves that [offset, offset + length) touches, with the part of each."""
     end = offset + length
-    found = []
+    touched = []
     while offset < end:
         leaf, start = divmod(offset, LEAF_BYTES)
         stop = min(LEAF_BYTES, start + end - offset)
-        found.append(LeafSpan(leaf, start, stop))
+        touched.append(LeafSpan(leaf, start, stop))
         offset += stop - start
-    return found
+    return touched
 
 
 def cut(extents: Extents, start: int, end: int) -> Extents:
-    """Return the extents without [start, end)."""
     kept: list[Extent] = []
     for one in extents:
         if one.end <= start or one.start >= end:
@@ -76,12 +74,12 @@ def cut(extents: Extents, start: int, end: int) -> Extents:
 
 
 def put(extents: Extents, new: Extent) -> Extents:
-    """Return the extents with `new` in place of the bytes that it covers."""
+    """`new` replaces the bytes that it covers."""
     return tuple(sorted((*cut(extents, new.start, new.end), new)))
 
 
 def clear_within(clear: Clear, leaf: int) -> tuple[int, int]:
-    """Return (start, end) of the part of a clear that lies in a leaf; empty if start >= end."""
+    """(start, end) of the part of a clear that lies in a leaf; empty if start >= end."""
     first = leaf * LEAF_BYTES
     return max(clear.start - first, 0), min(clear.end - first, LEAF_BYTES)
 
@@ -93,7 +91,6 @@ def history(leaf: Leaf | None, number: int, clears: Iterable[Clear], at: int) ->
     The end of a content removes the leaf's holes too.
 
     Arguments:
-        number: the leaf's.
         clears: pending ones, the oldest first.
     """
     if leaf is None:
@@ -178,11 +175,8 @@ def _by_sector(found: Iterable[Run]) -> list[Run]:
 
 
 def laid_out(found: Sequence[Run], store: LeafStore, stamp: int) -> Extents:
-    """Return the extents of runs that are stored one after another in a store.
-
-    Arguments:
-        stamp: of the commit, for runs that are written `NOW`.
-    """
+    """The extents of runs that are stored one after another in a store. `stamp` is of the commit,
+    for runs that are written `NOW`."""
     extents = []
     offset = 0
     for run in found:

@@ -1,7 +1,7 @@
 """The records of a map, and their codecs.
 
 Lives here: the place of a map, its leaves, extents, stores and pending clears, their bounds, and
-their encoding. Must not live here: how a write changes them (leaf.py, change.py), IO.
+their encoding.
 """
 
 from __future__ import annotations
@@ -38,19 +38,16 @@ class MapPlace(NamedTuple):
     number: int
 
     def clears(self) -> Ref:
-        """The record of its pending clears."""
         return ref_of((self.partition, keys.map_clears(self.number)))
 
     def leaf(self, leaf: int) -> Ref:
-        """The record of a leaf."""
         return ref_of((self.partition, keys.map_leaf(self.number, leaf)))
 
     def hollow(self, leaf: int) -> Ref:
-        """The record that leads a sweep to a leaf that has holes alone."""
+        """It leads a sweep to a leaf that has holes alone."""
         return ref_of((self.partition, keys.map_leaf(self.number, leaf, keys.MAP_HOLLOW)))
 
     def data(self, leaf: int, born: int) -> Ref:
-        """The record of a leaf's inline data."""
         return ref_of((self.partition, keys.map_data(self.number, leaf, born)))
 
 
@@ -77,7 +74,6 @@ class Extent(NamedTuple):
 
     @property
     def end(self) -> int:
-        """Where it ends in the leaf."""
         return self.start + self.length
 
 
@@ -106,12 +102,10 @@ class Leaf(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to store of it."""
         return not self.extents and not self.holes
 
     @property
     def is_hollow(self) -> bool:
-        """Whether it has holes alone."""
         return not self.extents and bool(self.holes)
 
 
@@ -124,7 +118,7 @@ class Clear(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_end(self) -> bool:
-        """Whether the whole content was given up."""
+        """The whole content was given up."""
         return (self.start, self.end) == (0, OFFSET_MAX)
 
 
@@ -149,11 +143,16 @@ _LEAF: Final = Codec(_LeafRecord)
 
 
 def encode_leaf(leaf: Leaf) -> bytes:
-    """Return the record of a leaf."""
     stores = tuple(stores_of(leaf.extents))
     index = {store: number for number, store in enumerate(stores)}
     extents = tuple(
-        (one.start, one.length, index[one.store], one.offset, _relative(one))
+        (
+            one.start,
+            one.length,
+            index[one.store],
+            one.offset,
+            0 if one.written == one.store.born else one.written,
+        )
         for one in leaf.extents
     )
     holes = tuple(
@@ -162,53 +161,41 @@ def encode_leaf(leaf: Leaf) -> bytes:
     return _LEAF.encode(_LeafRecord(leaf.since, stores, extents, holes))
 
 
-def _relative(extent: Extent) -> int:
-    return 0 if extent.written == extent.store.born else extent.written
-
-
 def decode_leaf(value: bytes) -> Leaf:
-    """Return the leaf in a record. Raises DamagedRecord."""
-    found = _LEAF.decode(value)
-    stores = found.stores
+    record = _LEAF.decode(value)
+    stores = record.stores
     try:
         extents = tuple(
             Extent(start, length, stores[index], offset, written or stores[index].born)
-            for start, length, index, offset, written in found.extents
+            for start, length, index, offset, written in record.extents
         )
     except IndexError as error:
         raise DamagedRecord("an extent of a leaf names a store that is not there") from error
     holes = tuple(
         Hole(start * SECTOR_BYTES, end * SECTOR_BYTES, cleared)
-        for start, end, cleared in found.holes
+        for start, end, cleared in record.holes
     )
-    return Leaf(found.since, extents, holes)
+    return Leaf(record.since, extents, holes)
 
 
 def leaf_of(record: Record | None) -> Leaf | None:
-    """Return the leaf in a record, None if it is absent. Raises DamagedRecord."""
     return None if record is None else decode_leaf(record.value)
 
 
 def clears_of(record: Record | None) -> tuple[Clear, ...]:
-    """Return the pending clears in a record that may be absent. Raises DamagedRecord."""
     return () if record is None else CLEARS.decode(record.value).pending
 
 
 def stores_of(extents: Iterable[Extent]) -> dict[LeafStore, None]:
-    """Return the stores that extents name, each once, in the order in which they are named."""
+    """Each once, in the order in which they are named."""
     return dict.fromkeys(extent.store for extent in extents)
 
 
 def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
-    """Return the contents that a record of a map names.
+    """The contents that a record of a map names.
 
     This is for a sweep that removes a whole partition: other versions of the leaf may name them
     too.
-
-    Arguments:
-        name: the record's hidden key.
-
-    Raises: DamagedRecord.
     """
     if name[:1] not in (keys.MAP_LEAF, keys.MAP_PAST):
         return ()
@@ -217,12 +204,11 @@ def contents_of(name: bytes, value: bytes) -> tuple[int, ...]:
 
 
 def encode_data(ref: Ref, data: bytes) -> bytes:
-    """Return the record of inline data; its checksum covers its key too."""
+    """The checksum covers the key too."""
     return _DATA_VERSION + crc64(data, crc64(ref.key.name)).to_bytes(8, "big") + data
 
 
 def decode_data(ref: Ref, value: bytes) -> bytes:
-    """Return the bytes of inline data. Raises DamagedRecord, DataDamaged."""
     if value[:1] != _DATA_VERSION or len(value) < 9:
         raise DamagedRecord(f"inline data of the version {value[:1]!r} is not known")
     data = value[9:]

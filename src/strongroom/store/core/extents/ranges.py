@@ -1,6 +1,6 @@
 """The lists of allocated ranges, and of ranges that have changed since a snapshot.
 
-Lives here: both lists, in pages of bounded size and bounded work. Must not live here: bytes.
+Lives here: both lists, in pages of bounded size and bounded work.
 """
 
 from __future__ import annotations
@@ -52,19 +52,14 @@ class RangeQuery(NamedTuple):
     leaves_max: int = LEAVES_MAX
 
 
-async def list_ranges(engine: Engine, place: MapPlace, at: int, asked: RangeQuery) -> Ranges:
-    """Return the allocated ranges at a stamp.
-
-    Arguments:
-        at: see reading.read; for a list in several pages each page may have its own.
-
-    Raises: DamagedRecord.
-    """
-    return await _list(engine, place, (at,), asked)
+async def list_ranges(engine: Engine, place: MapPlace, at: int, query: RangeQuery) -> Ranges:
+    """The allocated ranges at a stamp, as in reading.read; for a list in several pages each page
+    may have its own."""
+    return await _list(engine, place, (at,), query)
 
 
 async def list_changes(
-    engine: Engine, place: MapPlace, since: int, at: int, asked: RangeQuery
+    engine: Engine, place: MapPlace, since: int, at: int, query: RangeQuery
 ) -> Ranges:
     """Return the ranges that were written or cleared after the snapshot `since` and before `at`.
 
@@ -72,42 +67,42 @@ async def list_changes(
     same bytes. A range that was allocated at `since` and is not at `at` counts as cleared.
     Arguments: see `list_ranges`; `since` is the stamp of a live snapshot, not after `at`.
     """
-    return await _list(engine, place, (since, at), asked)
+    return await _list(engine, place, (since, at), query)
 
 
-async def _list(engine: Engine, place: MapPlace, at: tuple[int, ...], asked: RangeQuery) -> Ranges:
-    offset, end, leaves_max = asked.offset, asked.end, asked.leaves_max
-    found: list[Range] = []
+async def _list(engine: Engine, place: MapPlace, at: tuple[int, ...], query: RangeQuery) -> Ranges:
+    offset, end, leaves_max = query.offset, query.end, query.leaves_max
+    ranges: list[Range] = []
     looked = 0
     first, until = offset // LEAF_BYTES, -(-end // LEAF_BYTES)
     page_leaves = min(_PAGE_LEAVES, leaves_max)
     async for page in versions.pages(engine, place, at, first, until, page_leaves):
-        left_over = await engine.turns.run(_take(page, at[0], asked, found))
+        left_over = await engine.turns.run(_take(page, at[0], query, ranges))
         if left_over is not None:
-            return Ranges(tuple(found), left_over)
+            return Ranges(tuple(ranges), left_over)
         looked += page_leaves
         reached = page.until * LEAF_BYTES
         if looked >= leaves_max and reached < end:
-            return Ranges(tuple(found), reached)
-    return Ranges(tuple(found), None)
+            return Ranges(tuple(ranges), reached)
+    return Ranges(tuple(ranges), None)
 
 
 def _take(
-    page: versions.LeafPage, since: int, asked: RangeQuery, found: list[Range]
+    page: versions.LeafPage, since: int, query: RangeQuery, ranges: list[Range]
 ) -> Steps[int | None]:
     """Add the ranges of a page. Return the offset of the first range that does not fit, or None."""
     for part in parts(page.leaves, _LEAVES_AT_ONCE):
         for number, states in part:
-            for one in _of_leaf(number, states, since, asked.granularity_bytes):
-                start, stop = max(one.start, asked.offset), min(one.end, asked.end)
+            for one in _of_leaf(number, states, since, query.granularity_bytes):
+                start, stop = max(one.start, query.offset), min(one.end, query.end)
                 if start >= stop:
                     continue
-                if found and found[-1].end == start and found[-1].is_clear == one.is_clear:
-                    found[-1] = found[-1]._replace(end=stop)
-                elif len(found) >= asked.max_ranges:
+                if ranges and ranges[-1].end == start and ranges[-1].is_clear == one.is_clear:
+                    ranges[-1] = ranges[-1]._replace(end=stop)
+                elif len(ranges) >= query.max_ranges:
                     return start
                 else:
-                    found.append(Range(start, stop, one.is_clear))
+                    ranges.append(Range(start, stop, one.is_clear))
         yield
     return None
 

@@ -1,7 +1,6 @@
 """The readers and writers of sparse content in this process.
 
-Lives here: the registers by which a long read sees one committed state while writes continue. Must
-not live here: records, bytes.
+Lives here: the registers by which a long read sees one committed state while writes continue.
 
 Why a reader sees one state. It registers, and waits for the mutations that are being decided at
 that time. Only then does it read the owner's record; the version of that record is its position. A
@@ -42,7 +41,7 @@ class MapReaders:
         return reading
 
     def finish(self, reading: MapReading) -> None:
-        """Remove a reader. Idempotent."""
+        """Idempotent."""
         _remove(self._readers, reading.partition, reading)
 
     @contextmanager
@@ -67,13 +66,11 @@ class MapReaders:
 
     def positions(self, partition: Partition) -> frozenset[int] | None:
         """Return the stamps at which readers read; None while a reader has no position yet."""
-        found = frozenset(reading.at for reading in self._readers.get(partition, ()))
-        return None if _ANYWHERE in found else found
+        stamps = frozenset(reading.at for reading in self._readers.get(partition, ()))
+        return None if _ANYWHERE in stamps else stamps
 
 
 class MapReading:
-    """One reader of one partition."""
-
     def __init__(
         self, readers: MapReaders, partition: Partition, running: tuple[asyncio.Event, ...]
     ) -> None:
@@ -93,13 +90,13 @@ class MapReading:
         self.at = at
 
     def end(self) -> None:
-        """End the reader. Idempotent."""
+        """Idempotent."""
         self._readers.finish(self)
 
 
 def _remove(register: dict[Partition, set[T]], partition: Partition, one: T) -> None:
-    found = register.get(partition)
-    if found is not None:
-        found.discard(one)
-        if not found:
+    members = register.get(partition)
+    if members is not None:
+        members.discard(one)
+        if not members:
             del register[partition]

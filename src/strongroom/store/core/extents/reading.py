@@ -1,7 +1,6 @@
 """The bytes of a range, at a stamp.
 
-Lives here: reading a range piece by piece, holes as zeros, and reading a short one at once. Must
-not live here: which version of a leaf is read (versions.py).
+Lives here: reading a range piece by piece, holes as zeros, and reading a short one at once.
 """
 
 from __future__ import annotations
@@ -69,12 +68,12 @@ async def read_short(
         raise ValueError(f"a short read is of at most {SHORT_BYTES_MAX} bytes")
     spans = leaves.spans(offset, length)
     refs = [owner, place.clears(), *(place.leaf(span.leaf) for span in spans)]
-    found = await store.read(refs)
-    if found[0] is None or found[0].version != at:
+    seen = await store.read(refs)
+    if seen[0] is None or seen[0].version != at:
         return None
-    clears = clears_of(found[1])
+    clears = clears_of(seen[1])
     rows = []
-    for span, record in zip(spans, found[2:], strict=True):
+    for span, record in zip(spans, seen[2:], strict=True):
         states = leaves.history(leaf_of(record), span.leaf, clears, _LATEST)
         rows.append((span.leaf, states[-1].extents if states else ()))
     end = position = offset
@@ -105,11 +104,11 @@ async def _bytes(
             start, stop = max(position, first + one.start), min(end, first + one.end)
             if start < stop:
                 wanted.append((number, start, stop, one))
-    found = await fetch(store, place, ((number, one.store) for number, _, _, one in wanted))
+    fetched = await fetch(store, place, ((number, one.store) for number, _, _, one in wanted))
     pieces = []
     for number, start, stop, one in wanted:
         skipped = start - number * LEAF_BYTES - one.start + one.offset
-        pieces.append((start, found[number, one.store][skipped : skipped + stop - start]))
+        pieces.append((start, fetched[number, one.store][skipped : skipped + stop - start]))
     return pieces
 
 

@@ -1,8 +1,7 @@
 """The cleanup after mutations and deleted snapshots of a map.
 
 Lives here: applying pending clears leaf by leaf, and removing past leaves without readers, with the
-stores that only they name. Leaves with holes alone that nobody needs any more go too. Must not live
-here: when this runs, which snapshots exist.
+stores that only they name. Leaves with holes alone that nobody needs any more go too.
 
 Each commit is correct by itself, so a sweep may stop anywhere and restart, also twice at once. A
 past leaf never gains a reader: it ended before any later snapshot or read.
@@ -63,7 +62,6 @@ class StillNeeded(Exception):
 
 
 async def no_pause() -> None:
-    """Yield to other tasks once."""
     await asyncio.sleep(0)
 
 
@@ -74,7 +72,6 @@ class Sweep:
         living: the stamps of the existing snapshots. The caller reads them after the records that
             ordered the sweep.
         horizon: readers of other gateways see all commits with smaller stamps.
-        pace: see Pace.
     """
 
     def __init__(
@@ -95,12 +92,7 @@ class Sweep:
         self._is_left = False
 
     async def run(self) -> bool:
-        """Do all pending work.
-
-        Returns: whether all of it is done. False means that readers still need some data: run
-        another sweep later.
-        Raises: the engine's errors; DamagedRecord.
-        """
+        """Do all pending work. False: readers still need some data, so run another sweep later."""
         try:
             await self._apply_clears()
             await self._remove_hollow()
@@ -122,8 +114,8 @@ class Sweep:
         return until >= self._horizon or _is_seen(since, until, read_stamps)
 
     async def _apply_clears(self) -> None:
-        (found,) = await self._store.read([self._place.clears()])
-        clears = clears_of(found)
+        (record,) = await self._store.read([self._place.clears()])
+        clears = clears_of(record)
         if not clears:
             return
         for first, until in _leaf_ranges(clears):
@@ -136,7 +128,7 @@ class Sweep:
             await self._forget_clears(clears)
 
     async def _items(self, first: bytes, until: bytes) -> AsyncIterator[list[Item]]:
-        """Yield the hidden records of a range, in pages."""
+        """In pages."""
         partition = self._place.partition
         while True:
             items = await self._store.read_range(partition, True, first, until, _PAGE_RECORDS)
@@ -411,11 +403,11 @@ def _is_seen(since: int, until: int, read_stamps: Collection[int]) -> bool:
 
 def _leaf_ranges(clears: Sequence[Clear]) -> list[tuple[int, int]]:
     """Return the leaves that clears touch, each once: (first, until)."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for clear in sorted(clears, key=lambda one: one.start):
         first, until = clear.start // LEAF_BYTES, -(-clear.end // LEAF_BYTES)
-        if found and first <= found[-1][1]:
-            found[-1] = (found[-1][0], max(found[-1][1], until))
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = (ranges[-1][0], max(ranges[-1][1], until))
         else:
-            found.append((first, until))
-    return found
+            ranges.append((first, until))
+    return ranges

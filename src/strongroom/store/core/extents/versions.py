@@ -1,6 +1,6 @@
 """The leaves of a map at a stamp, page by page.
 
-Lives here: which version of each leaf is valid at a stamp. Must not live here: bytes, ranges.
+Lives here: which version of each leaf is valid at a stamp.
 
 The present leaf is read first. If it is younger than the stamp, or absent, the past leaf that ended
 after the stamp is the valid one. That past leaf exists, because the reader is registered (see
@@ -30,10 +30,8 @@ _LEAVES_AT_ONCE: Final = 8
 
 
 class LeafPage(NamedTuple):
-    """The leaves from the previous page up to `until`.
-
-    Each leaf has its version at each of the requested stamps.
-    """
+    """The leaves from the previous page up to `until`, each in its version at each of the requested
+    stamps."""
 
     leaves: list[tuple[int, tuple[Leaf, ...]]]
     until: int
@@ -49,8 +47,8 @@ async def pages(
     Arguments:
         at: stamps that the caller may read at: live snapshots, or a reader's position.
     """
-    (found,) = await engine.read([place.clears()])
-    clears = clears_of(found)
+    (record,) = await engine.read([place.clears()])
+    clears = clears_of(record)
     while first < until:
         present, stop = await _present(engine, place, first, until, page_leaves)
         states: list[dict[int, Leaf]] = []
@@ -67,17 +65,17 @@ async def pages(
 def _states(
     present: dict[int, Leaf], past: dict[int, Leaf], clears: Sequence[Clear], at: int
 ) -> dict[int, Leaf]:
-    found = dict(past)
+    states = dict(past)
     for number, leaf in present.items():
         if leaf.since <= at:
-            found[number] = leaves.history(leaf, number, clears, at)[-1]
-    return found
+            states[number] = leaves.history(leaf, number, clears, at)[-1]
+    return states
 
 
 async def _present(
     engine: Engine, place: MapPlace, first: int, until: int, page_leaves: int
 ) -> tuple[dict[int, Leaf], int]:
-    """Return the present leaves of a page, and where the page ends."""
+    """The present leaves of a page, and where the page ends."""
     items = await engine.read_range(
         place.partition,
         True,
@@ -85,22 +83,22 @@ async def _present(
         keys.map_leaf(place.number, until - 1).name + b"\0",
         page_leaves,
     )
-    found = await engine.turns.run(_decoded(items))
-    return found, until if len(items) < page_leaves else max(found) + 1
+    decoded = await engine.turns.run(_decoded(items))
+    return decoded, until if len(items) < page_leaves else max(decoded) + 1
 
 
 def _decoded(items: Sequence[Item]) -> Steps[dict[int, Leaf]]:
-    found: dict[int, Leaf] = {}
+    decoded: dict[int, Leaf] = {}
     for part in parts(items, _LEAVES_AT_ONCE):
-        found |= {keys.map_leaf_number(item.name): decode_leaf(item.value) for item in part}
+        decoded |= {keys.map_leaf_number(item.name): decode_leaf(item.value) for item in part}
         yield
-    return found
+    return decoded
 
 
 def _valid_past_leaves(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, Leaf], set[int]]]:
     """Return the leaves among past ones that are valid at `at`, and the numbers of all that ended
     after it."""
-    found: dict[int, Leaf] = {}
+    valid: dict[int, Leaf] = {}
     ended: set[int] = set()
     for part in parts(items, _LEAVES_AT_ONCE):
         for item in part:
@@ -110,9 +108,9 @@ def _valid_past_leaves(items: Sequence[Item], at: int) -> Steps[tuple[dict[int, 
             ended.add(number)
             leaf = decode_leaf(item.value)
             if leaf.since <= at:
-                found[number] = leaf
+                valid[number] = leaf
         yield
-    return found, ended
+    return valid, ended
 
 
 async def _past(
@@ -129,8 +127,8 @@ async def _past(
         keys.map_past_end(place.number, until - 1),
         page_leaves,
     )
-    found, ended = await engine.turns.run(_valid_past_leaves(items, at))
+    valid, ended = await engine.turns.run(_valid_past_leaves(items, at))
     if len(items) < page_leaves:
-        return found, until
+        return valid, until
     last = keys.map_leaf_number(items[-1].name)
-    return found, last + 1 if last in ended else last
+    return valid, last + 1 if last in ended else last
