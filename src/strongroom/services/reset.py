@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, NamedTuple
 
 from strongroom.account_switches import Switches
@@ -30,11 +31,12 @@ from strongroom.services.core.resetting import (
     RemoveProperties,
     ResetRight,
     nothing_protected,
+    removal_of,
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.file.shares import resetting as shares
-from strongroom.services.queue import resetting as queues
-from strongroom.services.table import resetting as tables
+from strongroom.services.queue.queues import QUEUES
+from strongroom.services.table.tables import TABLES
 from strongroom.store.core import keys
 from strongroom.values import Purpose
 
@@ -61,8 +63,8 @@ class _Kind:
 
 _KINDS: Final = {
     Service.BLOB: _Kind("containers", keys.containers, containers.removal_of, containers.check),
-    Service.QUEUE: _Kind("queues", keys.queues, queues.removal_of),
-    Service.TABLE: _Kind("tables", keys.tables, tables.removal_of),
+    Service.QUEUE: _Kind("queues", keys.queues, partial(removal_of, QUEUES)),
+    Service.TABLE: _Kind("tables", keys.tables, partial(removal_of, TABLES)),
     Service.FILE: _Kind("shares", keys.shares, shares.removal_of),
 }
 
@@ -125,12 +127,17 @@ async def _refuse_protected(services: Services, accounts: Iterable[str]) -> None
 
 
 async def _pages(services: Services, account: str, kind: _Kind) -> AsyncIterator[list[FoundPlace]]:
+    keyspace = kind.keyspace(account)
     position: Position | None = Position(b"", b"")
     while position is not None:
-        page = await services.store.scan(kind.keyspace(account), position, None, _PAGE_RECORDS)
+        page = await services.store.scan(keyspace, position, None, _PAGE_RECORDS)
         position = page.resume
         yield [
-            FoundPlace(f"{account}/{face.partition.decode()}", Key(False, face.key), face.value)
+            FoundPlace(
+                f"{account}/{face.partition.decode()}",
+                Ref(Partition(keyspace, face.partition), Key(False, face.key)),
+                face.value,
+            )
             for face in page.faces()
         ]
 
@@ -166,17 +173,16 @@ class _AccountReset:
 
     async def _remove(self, place: FoundPlace) -> bool:
         """Returns whether it was there."""
-        ref = Ref(Partition(self.kind.keyspace(self.account), place.partition), place.key)
         reads = Reads()
-        found = reads.add(ref, UNDECODED)
+        record = reads.add(place.ref, UNDECODED)
         while True:
             switches = self.services.switches(self.account)
             mark = await self._mark(place, switches)
             removal = RemovePlace(
-                ref.partition,
+                place.ref.partition,
                 reads.refs,
                 Purpose.FREEING,
-                place=found,
+                place=record,
                 name=place.name,
                 began=self.began,
                 right=self.right,

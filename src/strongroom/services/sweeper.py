@@ -42,6 +42,7 @@ from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
+from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.held.share_holds import ShareHolds
@@ -292,7 +293,7 @@ class _Given(NamedTuple):
 
 
 async def _sweep_container(to: _Given) -> bool:
-    if await _is_alive(to.services, to.job):
+    if await _is_container_alive(to.services, to.job):
         return True
     return await sweep_container(to.services, to.removal, to.job.generation, to.stamp)
 
@@ -362,15 +363,11 @@ def _hold_name(face: Face) -> bytes:
     return b"job/%b" % (face.partition if lane == _COPIES else lane)
 
 
-async def _is_alive(services: Services, job: Job) -> bool:
-    """Return whether the container still exists because the commit of its deletion never happened.
-
-    That commit cannot happen later: see rule 2.
-    """
-    account, name = job.token.split("/")
-    place = await services.place(Service.BLOB, account, name)
-    if place is not None and place.generation == job.generation:
+async def _is_container_alive(services: Services, job: Job) -> bool:
+    """As `is_alive`, for a container, which may be soft-deleted."""
+    if await is_alive(services, Service.BLOB, job):
         return True
+    account, name = job.token.split("/")
     # A later request deleted the container and kept it: that deletion has a job of its own.
     kept = keys.deleted_place(keys.container(account, name), job.generation)
     return await services.store.read([kept]) != [None]

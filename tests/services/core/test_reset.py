@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.auth.request import Service
-from strongroom.engines.base import CommitUnknown, Key
+from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import immutability
 from strongroom.operations.file import share
@@ -26,10 +26,11 @@ from strongroom.services.core.resetting import (
     RemoveProperties,
     ResetRefused,
     ResetRight,
+    removal_of,
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.file.shares.shares import CreateShare
-from strongroom.services.queue import resetting as queues
+from strongroom.services.queue.queues import QUEUES
 from strongroom.services.reset import ResetScope, reset
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import keys
@@ -165,7 +166,7 @@ async def _found(on: Services) -> FoundPlace:
     ref = keys.container(ACCOUNT, "photos")
     (record,) = await on.store.read([ref])
     assert record is not None
-    return FoundPlace(f"{ACCOUNT}/photos", ref.key, record.value)
+    return FoundPlace(f"{ACCOUNT}/photos", ref, record.value)
 
 
 def test_a_place_that_was_made_since_the_reset_began_stays() -> None:
@@ -323,10 +324,11 @@ def test_a_queue_that_is_reset_leaves_one_job() -> None:
     async def test() -> None:
         on = services()
         await queue.create(on)
-        (record,) = await on.store.read([keys.queue(ACCOUNT, queue.QUEUE)])
+        ref = keys.queue(ACCOUNT, queue.QUEUE)
+        (record,) = await on.store.read([ref])
         assert record is not None
-        place = FoundPlace(f"{ACCOUNT}/{queue.QUEUE}", Key(False, b"q"), record.value)
-        removal = queues.removal_of(place, record.version + 1)
+        place = FoundPlace(f"{ACCOUNT}/{queue.QUEUE}", ref, record.value)
+        removal = removal_of(QUEUES, place, record.version + 1)
         assert [len(step.writes) for step in removal.steps] == [1, 1]
         assert removal.generation == record.version
 

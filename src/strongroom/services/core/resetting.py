@@ -11,13 +11,16 @@ inside.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
 from strongroom.account_switches import Switches
-from strongroom.engines.base import Commit, Key, Step, Write
+from strongroom.engines.base import Commit, Key, Ref, Step, Write
 from strongroom.services.core.decisions import Decision, Found, ReadOne
+from strongroom.services.core.place_records import PlaceRecordKind, removed
+from strongroom.services.core.soft_deleted_places import SoftDeleteKind
+from strongroom.store.core import keys
 
 
 class ResetRefused(Exception):
@@ -45,12 +48,23 @@ class FoundPlace(NamedTuple):
     account/name, as jobs name it."""
 
     name: str
-    key: Key
+    ref: Ref
     value: bytes
 
     @property
-    def partition(self) -> bytes:
-        return self.name.partition("/")[2].encode()
+    def key(self) -> Key:
+        return self.ref.key
+
+    def kept(self, kind: PlaceRecordKind) -> Any | None:
+        """The record of the soft-deleted place; None = it is not deleted."""
+        if isinstance(kind, SoftDeleteKind) and keys.is_deleted_place(self.key.name):
+            return kind.kept.decode(self.value)
+        return None
+
+    def record(self, kind: PlaceRecordKind) -> Any:
+        """The place's record, whether it is soft-deleted or not."""
+        kept = self.kept(kind)
+        return kind.place.decode(self.value) if kept is None else kept.record
 
 
 class PlaceRemoval(NamedTuple):
@@ -58,12 +72,22 @@ class PlaceRemoval(NamedTuple):
 
     Attributes:
         generation: when the place was created.
-        steps: the steps of its commit. The job that sweeps its contents comes first: after a crash
-            in between, it finds the place alive and does nothing.
+        steps: the steps of its commit.
     """
 
     generation: int
     steps: tuple[Step, ...]
+
+
+def removal_of(kind: PlaceRecordKind, place: FoundPlace, stamp: int, *more: Write) -> PlaceRemoval:
+    """Of a place, or of a soft-deleted one, with all of its contents; `more` are further writes in
+    its partition."""
+    record, kept = place.record(kind), place.kept(kind)
+    steps = removed(place.ref, kind.sweep(place.name, record), stamp, more=more)
+    if isinstance(kind, SoftDeleteKind) and kept is not None:
+        due = keys.job(kept.until, kept.deleted, kind.expiry_job)
+        steps = (*steps, Step(due.partition, (Write(due.key, None),)))
+    return PlaceRemoval(record.generation, steps)
 
 
 RemovalOf = Callable[[FoundPlace, int], PlaceRemoval | None]
@@ -103,7 +127,7 @@ class RemovePlace(Decision[bool], frozen=True):
         value = found[self.place]
         if value is None:
             return Commit(False)
-        place = FoundPlace(self.name, self.place.ref.key, value)
+        place = FoundPlace(self.name, self.place.ref, value)
         removal = self.removal_of(place, stamp)
         if removal is None or removal.generation > self.began:
             return Commit(False)

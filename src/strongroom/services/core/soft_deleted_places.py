@@ -20,9 +20,10 @@ from strongroom.errors.core import ErrorCode, StorageError, invalid_header
 from strongroom.semantics.core.retention import retention_end
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads
+from strongroom.services.core.place_records import PlaceRecordKind, name_of, removed
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys, records
+from strongroom.store.core import keys
 from strongroom.store.core.records import Codec, Job, JobKind
 
 _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
@@ -41,26 +42,21 @@ class SoftDeletedRecord(Protocol):
     def until(self) -> int: ...
 
 
-class SoftDeleteKind(msgspec.Struct, frozen=True, kw_only=True):
+class SoftDeleteKind(PlaceRecordKind, frozen=True, kw_only=True):
     """One kind of place that can be soft-deleted.
 
     Attributes:
         noun: its name in messages.
-        place: the codec of its record.
         kept: the codec of the record of a deleted one.
-        sweep_job: the job that removes the contents at once.
         expiry_job: the job that removes the contents when the retention ends.
-        missing, exists: the errors of Restore when it is not kept, or when the name is taken.
+        missing: the error of Restore when it is not kept.
         name_header: the header of Restore that has its name.
     """
 
     noun: str
-    place: Codec[Any]
     kept: Codec[Any]
-    sweep_job: JobKind
     expiry_job: JobKind
     missing: ErrorCode
-    exists: ErrorCode
     name_header: str
 
 
@@ -81,7 +77,7 @@ class PlaceDeletion:
     def __init__(self, kind: SoftDeleteKind, call: Call[Any], days: int) -> None:
         self._kind = kind
         self._ref = place_ref(call)
-        self._name = f"{call.target.account}/{call.target.container}"
+        self._name = name_of(call)
         self._days = days
 
     def steps(
@@ -96,18 +92,11 @@ class PlaceDeletion:
         """
         kind, days = self._kind, self._days
         until = retention_end(stamp, days)
-        job = keys.job(until, stamp, kind.expiry_job if days else kind.sweep_job)
-        order = Job(kind.expiry_job if days else kind.sweep_job, generation, token=self._name)
-        writes = [Write(self._ref.key, None), *more]
         if days:
             key = keys.deleted_place(self._ref, generation).key
-            writes.append(Write(key, kind.kept.encode(kept(until))))
-        return (
-            # The job is written first: after a crash in between, it finds the place alive and does
-            # nothing.
-            Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
-            Step(self._ref.partition, tuple(writes)),
-        )
+            more = (*more, Write(key, kind.kept.encode(kept(until))))
+        order = Job(kind.expiry_job if days else kind.sweep_job, generation, token=self._name)
+        return removed(self._ref, order, stamp, until, more)
 
 
 async def restore_place(services: Services, call: Call[RestorePlace], kind: SoftDeleteKind) -> Any:

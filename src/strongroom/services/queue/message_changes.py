@@ -10,6 +10,7 @@ from typing import Final
 
 from strongroom.engines.base import Key, Ref, Step, Write
 from strongroom.semantics.queue.messages import NEVER, Message
+from strongroom.services.core.place_records import written
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job, JobKind
 from strongroom.store.queue import message_records
@@ -78,9 +79,8 @@ class MessagesChange:
         """Schedule the sweep of expired messages; 0 = no message will expire."""
         self._change_ledger(0, due)
         if due:
-            ref = expiry_job(self._epoch, due)
             job = Job(JobKind.EXPIRE_MESSAGES, self._generation, epoch=self._epoch)
-            self._jobs.append(Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),)))
+            self._jobs.append(written(expiry_job(self._epoch, due), records.JOB, job))
 
     def steps(self) -> tuple[Step, ...]:
         """The job comes first: without its message it finds nothing to do."""
@@ -136,11 +136,5 @@ def new_epoch(name: str, generation: int, before: int, stamp: int) -> tuple[Step
     """
     ledger = Write(keys.LEDGER_KEY, message_records.LEDGER.encode(Ledger()))
     begun = Step(keys.message_partition(generation, stamp), (ledger,))
-    return sweep_step(name, generation, before, stamp), begun
-
-
-def sweep_step(name: str, generation: int, before: int, stamp: int) -> Step:
-    """Schedule the sweep of the epoch `before`."""
-    ref = keys.job(stamp, stamp, JobKind.SWEEP_MESSAGES)
     job = Job(JobKind.SWEEP_MESSAGES, generation, token=name, epoch=before)
-    return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
+    return written(keys.job(stamp, stamp, job.kind), records.JOB, job), begun

@@ -10,21 +10,35 @@ from typing import Any, Final
 
 import msgspec
 
-from strongroom.engines.base import Commit, Ref, Step, Write
+from strongroom.engines.base import Commit, Ref
 from strongroom.errors import queue as queue_errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.place_records import (
+    PlaceRecordKind,
+    change_fields,
+    commit_place,
+    name_of,
+    removed,
+    written,
+)
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.queue.message_changes import new_epoch, sweep_step
+from strongroom.services.queue.message_changes import new_epoch
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import QueueRecord
+from strongroom.store.core.records import JobKind, QueueRecord
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import Ledger
 from strongroom.values import AccessPolicy, Metadata
 
 _SECRET_BYTES: Final = 32
+QUEUES: Final = PlaceRecordKind(
+    place=records.QUEUE,
+    exists=queue_errors.QUEUE_ALREADY_EXISTS,
+    sweep_job=JobKind.SWEEP_MESSAGES,
+    epoch_of=lambda queue: queue.epoch,
+)
 
 
 class CreateQueue(msgspec.Struct, frozen=True):
@@ -49,12 +63,7 @@ class QueueView(msgspec.Struct, frozen=True):
 
 
 async def create_queue(services: Services, call: Call[CreateQueue]) -> bool:
-    """The commit's stamp becomes the queue's generation. Return whether the queue is new.
-
-    False: there is one with the same metadata. A deleted queue of the same name has another
-    generation. So its messages are not visible, and writes in flight to it do not reach the new
-    one.
-    """
+    """Return whether the queue is new. False: there is one with the same metadata."""
     reads, secret = Reads(), services.clock.random_bytes(_SECRET_BYTES)
     place = reads.add(place_ref(call), records.QUEUE)
     return await services.commit(
@@ -74,11 +83,11 @@ class _Create(Decision[bool], frozen=True):
         there = found[self.place]
         if there is not None:
             if _comparable(there.metadata) != _comparable(given):
-                raise StorageError(queue_errors.QUEUE_ALREADY_EXISTS)
+                raise StorageError(QUEUES.exists)
             return Commit(False)
         created = QueueRecord(stamp, stamp, self.secret, given)
-        begun = new_epoch(_name(self.call), stamp, 0, stamp)
-        return Commit(True, (*begun, _written(self.place.ref, created)))
+        begun = new_epoch(name_of(self.call), stamp, 0, stamp)
+        return Commit(True, (*begun, written(self.place.ref, records.QUEUE, created)))
 
 
 def _comparable(metadata: Metadata) -> dict[str, str]:
@@ -111,84 +120,39 @@ async def count_queue(services: Services, call: Call[Any]) -> QueueView:
     """Hidden messages count, and expired ones count until they are swept."""
     record, _ = await queue_of(services, call, again=True)
     partition = keys.message_partition(record.generation, record.epoch)
-    (found,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
-    ledger = message_records.LEDGER.of(found) or Ledger()
+    (stored,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
+    ledger = message_records.LEDGER.of(stored) or Ledger()
     return QueueView(record, ledger.count)
 
 
 async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None:
-    await _commit(services, call, _SetMetadata)
+    await change_fields(services, call, records.QUEUE, metadata=call.input.metadata)
 
 
 async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
-    """It takes effect with its answer.
-
-    Every later decision sees another version of the queue's record, so its request is authorized
-    again.
-    """
-    await _commit(services, call, _SetAcl)
+    """It takes effect with its answer; see commit_place."""
+    await change_fields(services, call, records.QUEUE, policies=call.input.policies)
 
 
 async def clear_messages(services: Services, call: Call[Any]) -> None:
     """Hidden messages are gone too with the answer; a job sweeps them all."""
-    await _commit(services, call, _Clear)
+    ref, name = place_ref(call), name_of(call)
+
+    def decide(queue: QueueRecord, stamp: int) -> Commit[None]:
+        begun = new_epoch(name, queue.generation, queue.epoch, stamp)
+        cleared = msgspec.structs.replace(queue, epoch=stamp)
+        return Commit(None, (*begun, written(ref, records.QUEUE, cleared)))
+
+    await commit_place(services, call, records.QUEUE, decide)
     services.work.set()
 
 
 async def delete_queue(services: Services, call: Call[Any]) -> None:
     """Remove its record, which hides all messages; a job sweeps them."""
-    await _commit(services, call, _Delete)
+    ref, name = place_ref(call), name_of(call)
+
+    def decide(queue: QueueRecord, stamp: int) -> Commit[None]:
+        return Commit(None, removed(ref, QUEUES.sweep(name, queue), stamp))
+
+    await commit_place(services, call, records.QUEUE, decide)
     services.work.set()
-
-
-class _OfQueue(Decision[None], frozen=True):
-    """A change of the queue's own record, and of what belongs to it."""
-
-    call: Call[Any]
-    place: ReadOne[QueueRecord]
-
-
-async def _commit(services: Services, call: Call[Any], kind: type[_OfQueue]) -> None:
-    reads = Reads()
-    place = reads.add(place_ref(call), records.QUEUE)
-    call = call.with_pure_authorization()
-    await services.commit(kind(place.ref.partition, reads.refs, call.rule.purpose, call, place))
-
-
-class _SetMetadata(_OfQueue, frozen=True):
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        queue, metadata = place_in(self.call, found, self.place), self.call.input.metadata
-        changed = msgspec.structs.replace(queue, metadata=metadata)
-        return Commit(None, (_written(self.place.ref, changed),))
-
-
-class _SetAcl(_OfQueue, frozen=True):
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        queue, policies = place_in(self.call, found, self.place), self.call.input.policies
-        changed = msgspec.structs.replace(queue, policies=policies)
-        return Commit(None, (_written(self.place.ref, changed),))
-
-
-class _Clear(_OfQueue, frozen=True):
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        queue = place_in(self.call, found, self.place)
-        begun = new_epoch(_name(self.call), queue.generation, queue.epoch, stamp)
-        cleared = msgspec.structs.replace(queue, epoch=stamp)
-        return Commit(None, (*begun, _written(self.place.ref, cleared)))
-
-
-class _Delete(_OfQueue, frozen=True):
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        queue, ref = place_in(self.call, found, self.place), self.place.ref
-        # The job is written first: after a crash in between, it finds the queue alive and does
-        # nothing.
-        sweep = sweep_step(_name(self.call), queue.generation, queue.epoch, stamp)
-        return Commit(None, (sweep, Step(ref.partition, (Write(ref.key, None),))))
-
-
-def _written(ref: Ref, queue: QueueRecord) -> Step:
-    return Step(ref.partition, (Write(ref.key, records.QUEUE.encode(queue)),))
-
-
-def _name(call: Call[Any]) -> str:
-    return f"{call.target.account}/{call.target.container}"

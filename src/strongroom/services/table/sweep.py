@@ -10,10 +10,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from strongroom.auth.request import Service
 from strongroom.engines.base import Key, Partition, Position
 from strongroom.services.core.background import RemovalBatch
+from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
-from strongroom.services.table import tables
 from strongroom.store.core import keys
 from strongroom.store.core.records import Job
 
@@ -23,7 +24,7 @@ _START: Final = Position(b"", b"")
 
 async def sweep_table(services: Services, removal: RemovalBatch, job: Job) -> None:
     """Remove all entities of a generation, unless its table still exists."""
-    if await tables.is_alive(services, job):
+    if await is_alive(services, Service.TABLE, job):
         return
     keyspace = keys.entities(job.generation)
     position: Position | None = _START

@@ -12,8 +12,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom import limits
-from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Position, Ref, Step, Write
+from strongroom.engines.base import Commit, Position
 from strongroom.errors import core as errors
 from strongroom.errors import table as table_errors
 from strongroom.errors.core import StorageError
@@ -22,14 +21,26 @@ from strongroom.semantics.table.table_filter import Expression
 from strongroom.semantics.table.table_predicate import Candidates, Predicate
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.place_records import (
+    PlaceRecordKind,
+    change_fields,
+    create_place,
+    name_of,
+    removed,
+)
 from strongroom.services.core.places import check_place, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import Job, JobKind, TableRecord
+from strongroom.store.core.records import JobKind, TableRecord
 from strongroom.values import AccessPolicy
 
 # With a filter, at least this many records are read at once.
 _FILTERED_RECORDS: Final = 500
+TABLES: Final = PlaceRecordKind(
+    place=records.TABLE,
+    exists=table_errors.TABLE_ALREADY_EXISTS,
+    sweep_job=JobKind.SWEEP_TABLE,
+)
 
 
 class CreateTable(msgspec.Struct, frozen=True):
@@ -66,71 +77,34 @@ class TablePage(msgspec.Struct, frozen=True):
 
 
 async def create_table(services: Services, call: Call[CreateTable]) -> TableNamed:
-    """The commit's stamp becomes the table's generation.
-
-    Entities of a deleted table of the same name belong to another generation, so they are not
-    visible.
-    """
-    request = call.input
-    names.check_table(request.name)
-    ref, reads = keys.table(call.target.account, request.name), Reads()
-    table = reads.add(ref, records.TABLE)
-    return await services.commit(
-        _Create(ref.partition, reads.refs, call.rule.purpose, table, request)
-    )
-
-
-class _Create(Decision[TableNamed], frozen=True):
-    table: ReadOne[TableRecord]
-    given: CreateTable
-
-    def decide(self, found: Found, stamp: int) -> Commit[TableNamed]:
-        given = self.given
-        if found.record(self.table) is not None:
-            raise StorageError(table_errors.TABLE_ALREADY_EXISTS)
-        created = _written(self.table.ref, TableRecord(stamp, given.name))
-        return Commit(TableNamed(given.name, given.echo), (created,))
+    name = call.input.name
+    names.check_table(name)
+    ref = keys.table(call.target.account, name)
+    await create_place(services, call, ref, TABLES, lambda stamp: TableRecord(stamp, name))
+    return TableNamed(name, call.input.echo)
 
 
 async def delete_table(services: Services, call: Call[Any]) -> None:
     """Remove its record, which hides all entities; a job sweeps them."""
-    await _commit(services, call, _Delete)
+    reads = Reads()
+    table = reads.add(place_ref(call), records.TABLE)
+    purpose, call = call.rule.purpose, call.with_pure_authorization()
+    await services.commit(_Delete(table.ref.partition, reads.refs, purpose, call, table))
     services.work.set()
 
 
-class _OfTable(Decision[None], frozen=True):
-    """A change of the table's own record, and of what belongs to it."""
+class _Delete(Decision[None], frozen=True):
+    """Unlike other changes of a table, it is refused with ResourceNotFound if there is none."""
 
     call: Call[Any]
     table: ReadOne[TableRecord]
 
-
-async def _commit(services: Services, call: Call[Any], kind: type[_OfTable]) -> None:
-    reads = Reads()
-    table = reads.add(place_ref(call), records.TABLE)
-    call = call.with_pure_authorization()
-    await services.commit(kind(table.ref.partition, reads.refs, call.rule.purpose, call, table))
-
-
-class _Delete(_OfTable, frozen=True):
     def decide(self, found: Found, stamp: int) -> Commit[None]:
         call, table = self.call, found[self.table]
         if table is None or call.place is None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         check_place(call, found.record(self.table))
-        name = f"{call.target.account}/{call.target.container}"
-        return Commit(None, deletion_steps(self.table.ref, name, table, stamp))
-
-
-def deletion_steps(ref: Ref, name: str, table: TableRecord, stamp: int) -> tuple[Step, ...]:
-    """`name` is account/table."""
-    job = keys.job(stamp, stamp, JobKind.SWEEP_TABLE)
-    sweep = Job(JobKind.SWEEP_TABLE, table.generation, token=name)
-    # The job is written first: after a crash in between, it finds the table alive and does nothing.
-    return (
-        Step(job.partition, (Write(job.key, records.JOB.encode(sweep)),)),
-        Step(ref.partition, (Write(ref.key, None),)),
-    )
+        return Commit(None, removed(self.table.ref, TABLES.sweep(name_of(call), table), stamp))
 
 
 async def get_table(services: Services, call: Call[Any]) -> TableNamed:
@@ -148,28 +122,8 @@ async def get_acl(services: Services, call: Call[Any]) -> tuple[AccessPolicy, ..
 
 
 async def set_acl(services: Services, call: Call[SetTableAcl]) -> None:
-    """It takes effect with its answer."""
-    await _commit(services, call, _SetAcl)
-
-
-class _SetAcl(_OfTable, frozen=True):
-    def decide(self, found: Found, stamp: int) -> Commit[None]:
-        table, policies = place_in(self.call, found, self.table), self.call.input.policies
-        changed = msgspec.structs.replace(table, policies=policies)
-        return Commit(None, (_written(self.table.ref, changed),))
-
-
-def _written(ref: Ref, table: TableRecord) -> Step:
-    return Step(ref.partition, (Write(ref.key, records.TABLE.encode(table)),))
-
-
-async def is_alive(services: Services, job: Job) -> bool:
-    """Return whether the table still exists because the commit of its deletion never happened.
-
-    That commit cannot happen later: see rule 2 of sweeper.py.
-    """
-    place = await services.place(Service.TABLE, *job.token.split("/"))
-    return place is not None and place.generation == job.generation
+    """It takes effect with its answer; see commit_place."""
+    await change_fields(services, call, records.TABLE, policies=call.input.policies)
 
 
 async def query_tables(services: Services, call: Call[QueryTables]) -> TablePage:

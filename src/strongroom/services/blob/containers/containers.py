@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom.account_switches import ContainerProtection
-from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.base import Commit
 from strongroom.errors import blob as blob_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
@@ -28,7 +28,8 @@ from strongroom.services.blob.decisions.containers import (
     view_container,
 )
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.place_records import create_place
+from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import (
     PlaceDeletion,
@@ -36,7 +37,7 @@ from strongroom.services.core.soft_deleted_places import (
     SoftDeleteKind,
     restore_place,
 )
-from strongroom.store.core import keys, records
+from strongroom.store.core import records
 from strongroom.store.core.records import ContainerRecord, DeletedContainer, JobKind
 from strongroom.values import AccessPolicy, Metadata, PublicAccess
 
@@ -94,37 +95,21 @@ class ContainerView(msgspec.Struct, frozen=True):
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
-    """The commit's stamp becomes the container's generation.
+    request = call.input
 
-    A deleted container of the same name has another generation. So its blobs are not visible, and
-    writes in flight to it do not reach the new one.
-    """
-    ref, reads = keys.container(call.target.account, call.target.container), Reads()
-    place = reads.add(ref, records.CONTAINER)
-    return await services.commit(
-        _Create(ref.partition, reads.refs, call.rule.purpose, place, call.input)
-    )
-
-
-class _Create(Decision[ContainerWritten], frozen=True):
-    place: ReadOne[ContainerRecord]
-    given: CreateContainer
-
-    def decide(self, found: Found, stamp: int) -> Commit[ContainerWritten]:
-        if found.record(self.place) is not None:
-            raise StorageError(blob_errors.CONTAINER_ALREADY_EXISTS)
-        given = self.given
-        created = ContainerRecord(
+    def new(stamp: int) -> ContainerRecord:
+        return ContainerRecord(
             stamp,
             stamp,
             stamp,
-            given.metadata,
-            given.public_access,
-            scope=given.scope,
-            denies_scopes=given.denies_scopes,
+            request.metadata,
+            request.public_access,
+            scope=request.scope,
+            denies_scopes=request.denies_scopes,
         )
-        write = Write(self.place.ref.key, records.CONTAINER.encode(created))
-        return Commit(ContainerWritten(stamp, stamp), (Step(self.partition, (write,)),))
+
+    stamp = await create_place(services, call, place_ref(call), KEPT_CONTAINERS, new)
+    return ContainerWritten(stamp, stamp)
 
 
 async def get_container(services: Services, call: Call[Any]) -> ContainerView:
@@ -140,11 +125,7 @@ async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> 
 
 
 async def set_acl(services: Services, call: Call[SetContainerAcl]) -> ContainerWritten:
-    """It takes effect with its answer.
-
-    Every later decision sees another version of the container's record, so its request is
-    authorized again.
-    """
+    """It takes effect with its answer; see commit_place."""
     request = call.input
     return await _modify(
         services, call, public_access=request.public_access, policies=request.policies

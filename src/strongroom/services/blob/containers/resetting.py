@@ -15,6 +15,8 @@ import msgspec
 
 from strongroom.account_switches import Switches
 from strongroom.engines.base import Commit, Partition, Position, Step, Write
+from strongroom.services.blob.containers.containers import KEPT_CONTAINERS
+from strongroom.services.core import resetting
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.resetting import (
     FoundPlace,
@@ -27,43 +29,24 @@ from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core import keys, records
-from strongroom.store.core.records import ContainerRecord, DeletedContainer, Job, JobKind
+from strongroom.store.core.records import ContainerRecord
 from strongroom.values import Purpose
 
 _PAGE_RECORDS: Final = 500
 
 
 def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval:
-    """Return the removal of a container, or of a soft-deleted one, with all of its blobs."""
-    account, name = place.name.split("/")
-    ref = keys.container(account, name)
-    kept = _kept(place)
-    container = _container(place)
-    job = keys.job(stamp, stamp, JobKind.SWEEP_CONTAINER)
-    order = Job(JobKind.SWEEP_CONTAINER, container.generation, token=place.name)
-    steps = [
-        Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
-        Step(ref.partition, (Write(place.key, None),)),
-    ]
-    if kept is not None:
-        due = keys.job(kept.until, kept.deleted, JobKind.EXPIRE_CONTAINER)
-        steps.append(Step(due.partition, (Write(due.key, None),)))
-    return PlaceRemoval(container.generation, tuple(steps))
-
-
-def _kept(place: FoundPlace) -> DeletedContainer | None:
-    is_kept = keys.is_deleted_place(place.key.name)
-    return records.DELETED_CONTAINER.decode(place.value) if is_kept else None
+    return resetting.removal_of(KEPT_CONTAINERS, place, stamp)
 
 
 def _container(place: FoundPlace) -> ContainerRecord:
-    kept = _kept(place)
-    return records.CONTAINER.decode(place.value) if kept is None else kept.record
+    container: ContainerRecord = place.record(KEPT_CONTAINERS)
+    return container
 
 
 def needs_mark(place: FoundPlace, switches: Switches) -> bool:
     """Return whether blobs of the container can be protected while the reset looks at them."""
-    return switches.immutability and _kept(place) is None
+    return switches.immutability and place.kept(KEPT_CONTAINERS) is None
 
 
 def check(place: FoundPlace, switches: Switches, mark: int) -> None:

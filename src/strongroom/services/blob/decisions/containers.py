@@ -4,17 +4,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.base import Commit
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.services.blob.decisions.guard import guard_container
 from strongroom.services.blob.decisions.timed_reads import of_container, read_with_time
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
-from strongroom.services.core.places import place_in
+from strongroom.services.core.decisions import Reads
+from strongroom.services.core.place_records import commit_place, written
+from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.store.core import keys, records
@@ -51,14 +52,13 @@ async def _view_container_now(services: Services, call: Call[Any]) -> tuple[Cont
 
 async def change_container(services: Services, call: Call[Any], decide: ContainerDecision[T]) -> T:
     """Decide on a container's own record: (record, stamp) -> (result, new record or None)."""
-    ref = keys.container(call.target.account, call.target.container)
+    ref = place_ref(call)
 
     def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
         result, changed = decide(container, stamp)
         if changed is None:
             return Commit(result)
-        write = Write(ref.key, records.CONTAINER.encode(changed))
-        return Commit(result, (Step(ref.partition, (write,)),))
+        return Commit(result, (written(ref, records.CONTAINER, changed),))
 
     return await commit_container(services, call, committed)
 
@@ -67,22 +67,9 @@ async def commit_container(
     services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
 ) -> T:
     """Like `change_container`, for a decision that returns the steps of the commit itself."""
-    ref, reads = keys.container(call.target.account, call.target.container), Reads()
-    place = reads.add(ref, records.CONTAINER)
-    call = call.with_pure_authorization()
-    return await services.commit(
-        _OfContainer(ref.partition, reads.refs, call.rule.purpose, call, place, decide)
-    )
 
+    def guarded(container: ContainerRecord, stamp: int) -> Commit[T]:
+        guard_container(call, container, stamp)
+        return decide(container, stamp)
 
-class _OfContainer(Decision[T], Generic[T], frozen=True):
-    """A decision on a container's own record on behalf of a caller, who is authorized first."""
-
-    call: Call[Any]
-    place: ReadOne[ContainerRecord]
-    change: Callable[[ContainerRecord, int], Commit[T]]
-
-    def decide(self, found: Found, stamp: int) -> Commit[T]:
-        container = place_in(self.call, found, self.place)
-        guard_container(self.call, container, stamp)
-        return self.change(container, stamp)
+    return await commit_place(services, call, records.CONTAINER, guarded)
