@@ -8,14 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from strongroom.engines.base import Step, Write
+from strongroom.services.core import resetting
 from strongroom.services.core.resetting import FoundPlace, PlaceRemoval
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.closing import close_all
 from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.shares.share_snapshots import snapshots_gone
-from strongroom.store.core import keys, records, share_keys
-from strongroom.store.core.records import DeletedShare, Job, JobKind
+from strongroom.services.file.sweep import KEPT_SHARES
+from strongroom.store.core import share_keys
+from strongroom.store.core.records import ShareRecord
 
 
 def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval | None:
@@ -25,30 +26,14 @@ def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval | None:
     """
     if share_keys.snapshot_of(place.key.name) is not None:
         return None
-    kept = _kept(place)
-    share = records.SHARE.decode(place.value) if kept is None else kept.record
-    ref = keys.share(*place.name.split("/"))
-    job = keys.job(stamp, stamp, JobKind.SWEEP_SHARE)
-    order = Job(JobKind.SWEEP_SHARE, share.generation, token=place.name)
-    steps = [
-        Step(job.partition, (Write(job.key, records.JOB.encode(order)),)),
-        Step(ref.partition, (Write(place.key, None), *snapshots_gone(share))),
-    ]
-    if kept is not None:
-        due = keys.job(kept.until, kept.deleted, JobKind.EXPIRE_SHARE)
-        steps.append(Step(due.partition, (Write(due.key, None),)))
-    return PlaceRemoval(share.generation, tuple(steps))
-
-
-def _kept(place: FoundPlace) -> DeletedShare | None:
-    is_kept = keys.is_deleted_place(place.key.name)
-    return records.DELETED_SHARE.decode(place.value) if is_kept else None
+    share: ShareRecord = place.record(KEPT_SHARES)
+    return resetting.removal_of(KEPT_SHARES, place, stamp, *snapshots_gone(share))
 
 
 def generation_of(place: FoundPlace) -> int:
     """Return the generation under which the share's handles are open."""
-    kept = _kept(place)
-    return (records.SHARE.decode(place.value) if kept is None else kept.record).generation
+    share: ShareRecord = place.record(KEPT_SHARES)
+    return share.generation
 
 
 async def close_handles(services: Services, generations: Collection[int]) -> None:

@@ -12,13 +12,13 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 
-from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.base import Commit
 from strongroom.errors import file as file_errors
-from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
+from strongroom.services.core.place_records import create_place, written
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, restore_place
@@ -85,36 +85,22 @@ async def create_share(services: Services, call: Call[CreateShare]) -> ShareWrit
 
     Raises: StorageError ShareAlreadyExists.
     """
-    reads = Reads()
-    share = reads.add(place_ref(call), records.SHARE)
-    return await services.commit(
-        _Create(share.ref.partition, reads.refs, call.rule.purpose, share, call.input)
-    )
+    request = call.input
 
-
-class _Create(Decision[ShareWritten], frozen=True):
-    """The decision of Create Share."""
-
-    share: ReadOne[ShareRecord]
-    given: CreateShare
-
-    def decide(self, found: Found, stamp: int) -> Commit[ShareWritten]:
-        """See Decision.decide. Raises: StorageError ShareAlreadyExists."""
-        if found.record(self.share) is not None:
-            raise StorageError(file_errors.SHARE_ALREADY_EXISTS)
-        given = self.given
-        created = ShareRecord(
+    def new(stamp: int) -> ShareRecord:
+        return ShareRecord(
             stamp,
             stamp,
             stamp,
-            quota_gib=given.quota_gib,
-            tier=given.tier,
+            quota_gib=request.quota_gib,
+            tier=request.tier,
             tier_changed=stamp,
             fold_version=names.FOLD_VERSION,
-            metadata=given.metadata,
+            metadata=request.metadata,
         )
-        write = Write(self.share.ref.key, records.SHARE.encode(created))
-        return Commit(ShareWritten(stamp, stamp), (Step(self.partition, (write,)),))
+
+    stamp = await create_place(services, call, place_ref(call), KEPT_SHARES, new)
+    return ShareWritten(stamp, stamp)
 
 
 async def get_share(services: Services, call: Call[Any]) -> ShareView:
@@ -256,5 +242,4 @@ class _OfShare(Decision[T], Generic[T], frozen=True):
         result, changed = self.change(share, stamp)
         if changed is None:
             return Commit(result)
-        write = Write(self.read.changed.ref.key, records.SHARE.encode(changed))
-        return Commit(result, (Step(self.partition, (write,)),))
+        return Commit(result, (written(self.read.changed.ref, records.SHARE, changed),))
