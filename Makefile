@@ -5,6 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 PYTEST := $(BIN)/python -m pytest -q
+# What development installs. .ci/run installs less for a second Python.
+DEVELOPMENT ?= '.[dev]'
 # Many tests wait, so one process more than cores; one area is quicker without any.
 JOBS ?= $(if $(ARGS),0,$(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 8 ? cores + 1 : 8))))
 # The folder to test, unless ARGS names what to test.
@@ -12,7 +14,7 @@ in = $(if $(filter tests/%,$(ARGS)),,$(1))
 NODE_DIR := tests/interop/node
 CONSOLE := console/node_modules/.installed
 # The long proofs, and the tests that repeat less in `make test` (tests/effort.py).
-PROOFS := tests/proof tests/fuzz tests/conformance/concurrency/test_races.py tests/conformance/concurrency/test_body_histories.py \
+PROOFS := tests/proof tests/interop/console tests/fuzz tests/conformance/concurrency/test_races.py tests/conformance/concurrency/test_body_histories.py \
 	tests/conformance/file/test_smb_breaks.py tests/conformance/file/test_smb_histories.py \
 	tests/services tests/engines/test_power_cuts.py tests/engines/test_reserve.py tests/testing/test_search.py \
 	tests/durability/test_reset.py
@@ -129,7 +131,7 @@ $(VENV)/.runtime: $(VENV)/.created pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.created pyproject.toml constraints.txt
 	@echo "Installing Strongroom and its development tools into $(VENV)"
-	@$(PIP) --editable '.[dev]'
+	@$(PIP) --editable $(DEVELOPMENT)
 	@touch $(VENV)/.runtime $@
 
 $(VENV)/.build: $(VENV)/.created constraints.txt

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Request, expect, sync_playwright
 
+from tests.effort import stride
+
 CONSOLE_SOURCES = Path(__file__).resolve().parents[3] / "console"
 _AXE = CONSOLE_SOURCES / "node_modules" / "axe-core" / "axe.min.js"
 # A name whose owner lets it point at this machine, as in an attack by DNS rebinding.
@@ -40,6 +42,15 @@ _HEADING_IS_FOCUSED = "() => document.activeElement.matches('main h1, main h2')"
 EVENT_TIMEOUT_MS = 60_000
 expect.set_options(timeout=EVENT_TIMEOUT_MS)
 _IMPACTS = ("serious", "critical")
+SCHEMES = ("light", "dark")
+
+
+def schemes(usual: str) -> tuple[str, ...]:
+    """Return the colour schemes in which a view is looked at: both in `make proof`, else one.
+
+    Each view names its usual one. Some are dark, so both are looked at in `make interop` too.
+    """
+    return SCHEMES if stride() == 1 else (usual,)
 
 
 @contextmanager

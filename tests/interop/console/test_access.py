@@ -17,7 +17,7 @@ from azure.storage.queue import AccessPolicy as QueuePolicy
 from azure.storage.queue import QueueServiceClient
 from playwright.sync_api import Locator, expect
 
-from tests.interop.console.browsers import Console
+from tests.interop.console.browsers import Console, schemes
 from tests.interop.console.conftest import KEY, NewConsole, Served
 from tests.interop.console.keys import press_until
 
@@ -181,7 +181,7 @@ def test_the_keyboard_is_enough(console: Console, served: Served) -> None:
     console.page.keyboard.press("Enter")
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", schemes("dark"))
 def test_it_suits_everyone(new_console: NewConsole, served: Served, scheme: str) -> None:
     console = new_console(color_scheme=scheme, viewport=_PHONE)
     console.sign_in("/access")

@@ -13,6 +13,7 @@ from playwright.sync_api import Browser, Page, expect
 
 from strongroom.coordination import connect
 from strongroom.testing.ports import HOST, free_port
+from tests.interop.console.browsers import schemes
 from tests.interop.console.keys import confirm_by_name
 
 AXE = Path(__file__).parents[3] / "console/node_modules/axe-core/axe.min.js"
@@ -138,7 +139,7 @@ def test_a_break_of_a_hold_that_is_over_spares_the_next_one(
             dialog.get_by_role("button", name="Cancel").click()
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("theme", schemes("dark"))
 def test_it_is_for_everyone(browser: Browser, console: Console, theme: str) -> None:
     assert AXE.exists(), "this needs axe-core: npm ci in console/"
     context = browser.new_context(

@@ -10,7 +10,7 @@ import pytest
 from azure.data.tables import EdmType, EntityProperty, TableClient, UpdateMode
 from playwright.sync_api import expect
 
-from tests.interop.console.browsers import Console
+from tests.interop.console.browsers import Console, schemes
 from tests.interop.console.conftest import NewConsole, Served
 from tests.interop.console.keys import type_into
 from tests.interop.console.table_windows import (
@@ -197,7 +197,7 @@ def test_nothing_is_deleted_that_changed_meanwhile(console: Console, table: Tabl
     assert table.get_entity("p", "r")["State"] == "new"
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", schemes("dark"))
 def test_axe_finds_nothing_serious_and_nothing_is_wider_than_a_phone(
     new_console: NewConsole, table: TableClient, scheme: str
 ) -> None:
