@@ -24,7 +24,7 @@ from strongroom.servers.smb.security.encryption import SessionCipher
 from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.file.handles.opening import connect_share
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from strongroom.wire.smb.header import ALL_ONES, FileId, Header, read_header, write_header

@@ -11,12 +11,12 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.core.spec import Operation
 from strongroom.operations.file import directory, file, share
 from strongroom.services.core.runner import Services
-from strongroom.services.file.creating import CreateDirectory, CreateFile
-from strongroom.services.file.listing import DirectoryPage, ListDirectory
-from strongroom.services.file.nodes import NodeView, NodeWritten
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.ranges import ListRanges, PutRange
-from strongroom.services.file.reading import GetFile
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.rest.creating import CreateDirectory, CreateFile
+from strongroom.services.file.rest.listing import DirectoryPage, ListDirectory
+from strongroom.services.file.rest.nodes import NodeView, NodeWritten
+from strongroom.services.file.rest.ranges import ListRanges, PutRange
+from strongroom.services.file.rest.reading import GetFile
 from strongroom.services.file.shares.share_snapshots import DeleteShare
 from strongroom.services.file.shares.shares import CreateShare
 from strongroom.store.core import share_keys

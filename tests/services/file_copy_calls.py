@@ -17,7 +17,7 @@ from strongroom.services.core.copies.sources import (
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.copying import CopyFile, FileCopied
-from strongroom.services.file.files import SetFileProperties
+from strongroom.services.file.rest.files import SetFileProperties
 from strongroom.values import ContentProperties
 from tests.services import file_calls as do
 from tests.services.alternating import sweeper_of

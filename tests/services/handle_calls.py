@@ -32,7 +32,7 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     ShareAccess,
 )
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 

@@ -11,10 +11,10 @@ import msgspec
 from strongroom.operations.file import directory, file
 from strongroom.semantics.core.listing import START
 from strongroom.services.core.runner import Services
-from strongroom.services.file.listing import DirectoryPage, ListDirectory
-from strongroom.services.file.nodes import NodeView
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.reading import GetFile
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.rest.listing import DirectoryPage, ListDirectory
+from strongroom.services.file.rest.nodes import NodeView
+from strongroom.services.file.rest.reading import GetFile
 from strongroom.values import Metadata
 from tests.services import file_calls as do
 

@@ -17,7 +17,7 @@ from strongroom.app import DataUnusable
 from strongroom.config import Settings
 from strongroom.engines.base import Position
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.testing.faults import Fault, FaultRule
 from strongroom.testing.server import InProcessServer

@@ -20,9 +20,9 @@ from strongroom.servers.console.api.opens import LOCKS_MAX, OPENS_MAX, ShownFile
 from strongroom.servers.console.marks import OWN, Mark, inner, marks, shown
 from strongroom.servers.console.open_files import document_of
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.handles.model import RequestedDurability
 from strongroom.services.file.handles.presenting import present_opens
+from strongroom.services.file.opens.admission import enter, facts_of
 from tests.auth import tokens
 from tests.servers.console.served import API, BANK, SHOP, VERSION, Answer, ServedConsole, serving
 from tests.services import container_calls as given

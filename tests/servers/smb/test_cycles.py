@@ -27,7 +27,7 @@ from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.opening import connect_share
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.shares.shares import CreateShare
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FILE_ID, FileId

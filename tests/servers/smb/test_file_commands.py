@@ -11,7 +11,7 @@ import pytest
 from strongroom.errors import file as file_errors
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.servers.smb.refusals import SmbError
-from strongroom.services.file.permissions import DEFAULT_TEXT
+from strongroom.services.file.names.permissions import DEFAULT_TEXT
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId

@@ -12,7 +12,7 @@ import pytest
 from strongroom.errors import file as file_errors
 from strongroom.operations.file import handle
 from strongroom.services.file.handles.listing import CloseHandles, ListHandles
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId

@@ -17,7 +17,7 @@ from strongroom.servers.smb.state.observing import REQUEST_LOG
 from strongroom.servers.smb.state.settings import SmbSettings
 from strongroom.servers.smb.transport.serving import SmbMetrics
 from strongroom.servers.telemetry import JsonLines, Telemetry, TextLines
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.statuses import STATUS_LOGON_FAILURE
 from tests.servers.smb.client import connected, listener

@@ -10,8 +10,8 @@ import pytest
 from strongroom.operations.file import share
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
-from strongroom.services.file import past_states
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
+from strongroom.services.file.snapshots import past_states
 from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services import file_calls, handle_calls

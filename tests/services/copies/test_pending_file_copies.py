@@ -22,9 +22,9 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file.copies import copying
 from strongroom.services.file.copies.copying import AbortCopyFile
-from strongroom.services.file.files import SetFileMetadata
 from strongroom.services.file.node import access
-from strongroom.services.file.renaming import RenameNode, RenameSource
+from strongroom.services.file.rest.files import SetFileMetadata
+from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from tests.services import blob_calls
 from tests.services import file_calls as do
 from tests.services.container_calls import ACCOUNT, refused, run

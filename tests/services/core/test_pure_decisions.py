@@ -22,7 +22,7 @@ from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.decisions import UNDECODED, Decision, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.permissions import CreatePermission
+from strongroom.services.file.names.permissions import CreatePermission
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
 from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl

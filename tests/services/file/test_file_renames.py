@@ -13,10 +13,10 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename
 from strongroom.services.core.leasing import AcquireLease
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileProperties
-from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.renaming import RenameNode, RenameSource
-from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.services.file.names.smb_properties import SmbProperties
+from strongroom.services.file.rest.files import SetFileProperties
+from strongroom.services.file.rest.nodes import NodeWritten
+from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do

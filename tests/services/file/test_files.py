@@ -13,11 +13,11 @@ from strongroom.semantics.core.listing import START, Position
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.leasing import AcquireLease, BreakLease, ChangeLease, ReleaseLease
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileMetadata, SetFileProperties
-from strongroom.services.file.permissions import DEFAULT_KEY, GetPermission, PermissionGiven
+from strongroom.services.file.names.permissions import DEFAULT_KEY, GetPermission, PermissionGiven
+from strongroom.services.file.names.smb_properties import SmbProperties
+from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.shares.share_snapshots import DeleteShare
 from strongroom.services.file.shares.shares import CreateShare
-from strongroom.services.file.smb_properties import SmbProperties
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import ByteRange
 from tests.services import container_calls as given

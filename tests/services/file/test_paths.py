@@ -13,7 +13,7 @@ from strongroom.errors.core import StorageError
 from strongroom.operations.file import share
 from strongroom.operations.file.rename import RENAME_DIRECTORY
 from strongroom.services.core.runner import Services
-from strongroom.services.file.renaming import RenameNode, RenameSource
+from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
 from strongroom.values import ByteRange
 from tests.services import container_calls as given

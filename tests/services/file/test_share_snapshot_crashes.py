@@ -10,7 +10,7 @@ from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileProperties
+from strongroom.services.file.rest.files import SetFileProperties
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do

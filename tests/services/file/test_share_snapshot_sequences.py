@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileMetadata, SetFileProperties
-from strongroom.services.file.renaming import RenameNode, RenameSource
+from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
+from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from strongroom.services.file.shares.share_snapshots import DeleteShare, SnapshotShare
 from strongroom.services.sweeper import Sweeper
 from strongroom.values import Metadata

@@ -13,13 +13,12 @@ from strongroom.operations.file import file, share
 from strongroom.services.core.leasing import AcquireLease, BreakLease
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
-from strongroom.services.file import past_states
-from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import RequestedRename
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.ranges import ListRanges
-from strongroom.services.file.reading import GetFile
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.rest.files import SetFileProperties
+from strongroom.services.file.rest.ranges import ListRanges
+from strongroom.services.file.rest.reading import GetFile
 from strongroom.services.file.shares.list_shares import ListShares, SharePage
 from strongroom.services.file.shares.share_snapshots import (
     SNAPSHOTS_MAX,
@@ -29,6 +28,7 @@ from strongroom.services.file.shares.share_snapshots import (
     SnapshotShare,
 )
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
+from strongroom.services.file.snapshots import past_states
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import keys
 from tests.services import container_calls as given

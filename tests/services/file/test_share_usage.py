@@ -10,8 +10,8 @@ from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileProperties
-from strongroom.services.file.renaming import RenameNode, RenameSource
+from strongroom.services.file.rest.files import SetFileProperties
+from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from strongroom.services.file.shares.shares import SetShareProperties
 from strongroom.store.core import share_keys
 from tests.services import container_calls as given

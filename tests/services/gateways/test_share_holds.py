@@ -22,11 +22,11 @@ from strongroom.services.file.copies.copying import CopyFile
 from strongroom.services.file.handles import locking
 from strongroom.services.file.handles.listing import ListHandles
 from strongroom.services.file.handles.model import RequestedDurability, RequestedLock
-from strongroom.services.file.held import background
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.held.share_holds import ShareHolds
-from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.opens import background
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import ShareHolds
+from strongroom.services.file.rest.nodes import NodeWritten
 from strongroom.services.file.shares.list_shares import ListShares
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
 from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata

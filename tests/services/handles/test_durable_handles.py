@@ -27,8 +27,8 @@ from strongroom.services.file.handles.model import (
     RequestedReconnect,
     RequestedRename,
 )
-from strongroom.services.file.held import durable_handles
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens import durable_handles
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

@@ -14,7 +14,7 @@ from strongroom.semantics.file.oplocks import CachingKind
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import durable
 from strongroom.services.file.handles.model import Handle, RequestedDurability, RequestedReconnect
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.testing.history import History, check
 from tests.effort import scaled
 from tests.services import container_calls as given

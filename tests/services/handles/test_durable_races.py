@@ -18,7 +18,7 @@ from strongroom.services.file.handles import opening as opening_calls
 from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.listing import CloseHandles
 from strongroom.services.file.handles.model import Handle, NodeInfo, RequestedLock
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

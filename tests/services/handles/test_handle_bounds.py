@@ -10,9 +10,9 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock
 from strongroom.services.file.handles import locking, opening
 from strongroom.services.file.handles.notifying import RequestedWatch, watch
-from strongroom.services.file.held import changes
-from strongroom.services.file.held.changes import Watches, added
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens import changes
+from strongroom.services.file.opens.changes import Watches, added
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

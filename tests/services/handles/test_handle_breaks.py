@@ -16,7 +16,7 @@ from strongroom.semantics.file.oplocks import Caching, CachingKind, OplockLevel
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import breaking, information, locking, renaming
 from strongroom.services.file.handles.model import OpenedHandle, RequestedLock, RequestedRename
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

@@ -9,7 +9,7 @@ from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

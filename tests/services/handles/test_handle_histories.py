@@ -22,7 +22,7 @@ from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import renaming
 from strongroom.services.file.handles.model import Handle, RequestedRename
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.sweeper import Sweeper
 from strongroom.testing.history import UNKNOWN, CompletedCall, History, check
 from tests.effort import scaled

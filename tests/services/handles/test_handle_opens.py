@@ -17,7 +17,7 @@ from strongroom.semantics.file.attributes import FREEZE, THAW, Attribute, fileti
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import information, opening, transfers
 from strongroom.services.file.handles.model import CreateAction, RequestedAttributes
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.shares.shares import CreateShare, SetShareProperties
 from tests.services import container_calls as given
 from tests.services import file_calls

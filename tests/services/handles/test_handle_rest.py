@@ -20,9 +20,9 @@ from strongroom.semantics.file.oplocks import Caching
 from strongroom.services.core import timeouts
 from strongroom.services.core.leasing import AcquireLease, BreakLease, ReleaseLease
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileMetadata, SetFileProperties
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.smb_properties import SmbProperties
+from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

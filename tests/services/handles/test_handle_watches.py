@@ -9,11 +9,11 @@ from strongroom.operations.file import file
 from strongroom.semantics.file import accesses
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import information, renaming
 from strongroom.services.file.handles.model import Handle, RequestedAttributes, RequestedRename
 from strongroom.services.file.handles.notifying import NotifyResult, RequestedWatch, watch
-from strongroom.services.file.held.changes import Aspect, Watches, added
+from strongroom.services.file.opens.changes import Aspect, Watches, added
+from strongroom.services.file.rest.files import SetFileProperties
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

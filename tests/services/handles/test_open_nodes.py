@@ -23,9 +23,9 @@ from strongroom.services.file.handles.model import (
     RequestedLock,
     RequestedRename,
 )
-from strongroom.services.file.held.caches import OpenCounts
-from strongroom.services.file.held.open_node import EMPTY_TABLE
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.caches import OpenCounts
+from strongroom.services.file.opens.open_node import EMPTY_TABLE
+from strongroom.services.file.opens.opens import Opens
 from tests.effort import scaled
 from tests.services import container_calls as given
 from tests.services import file_calls

@@ -12,7 +12,7 @@ from strongroom.semantics.file import oplocks
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.file.handles import closing, durable
 from strongroom.services.file.handles.model import OpenedHandle, RequestedDurability
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do

@@ -10,8 +10,8 @@ from strongroom.engines.base import Position
 from strongroom.limits import MIB
 from strongroom.operations.file import file
 from strongroom.services.core.runner import Services
-from strongroom.services.file.files import SetFileProperties
 from strongroom.services.file.handles import information, transfers
+from strongroom.services.file.rest.files import SetFileProperties
 from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services import file_calls as do

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from strongroom.semantics.file.permissions import check_sddl
-from strongroom.services.file.permissions import DEFAULT_TEXT
+from strongroom.services.file.names.permissions import DEFAULT_TEXT
 from strongroom.wire.smb.information import security_descriptors as sd
 from strongroom.wire.smb.information.sddl import parse_sddl, sddl
 from strongroom.wire.smb.information.security_descriptors import (

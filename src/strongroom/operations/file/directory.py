@@ -19,8 +19,8 @@ from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.file import creating, files, listing
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.rest import creating, files, listing
 from strongroom.values import Purpose
 
 PLAIN: Final = Rule(conditions=ConditionUse.IGNORED)

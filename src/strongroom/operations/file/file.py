@@ -23,8 +23,8 @@ from strongroom.operations.file.directory import NAMES, SMB_VALUES
 from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.file import creating, files, leasing, ranges, reading
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.rest import creating, files, leasing, ranges, reading
 from strongroom.values import Purpose
 
 READS: Final = Rule(LeaseUse.READ_FILE, ConditionUse.IGNORED)

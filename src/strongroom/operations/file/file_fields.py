@@ -28,10 +28,10 @@ from strongroom.operations.file import binary_permissions
 from strongroom.semantics.core import listing
 from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import permissions as rules
-from strongroom.services.file.listing import INCLUDES
-from strongroom.services.file.permissions import TEXT_BYTES_MAX, PermissionGiven, read_header
-from strongroom.services.file.ranges import read_marker
-from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.services.file.names.permissions import TEXT_BYTES_MAX, PermissionGiven, read_header
+from strongroom.services.file.names.smb_properties import SmbProperties
+from strongroom.services.file.rest.listing import INCLUDES
+from strongroom.services.file.rest.ranges import read_marker
 from strongroom.values import ByteRange, ContentProperties
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request

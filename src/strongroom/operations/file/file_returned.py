@@ -18,12 +18,12 @@ from strongroom.operations.file.binary_permissions import binary_of, is_binary
 from strongroom.semantics.core import listing
 from strongroom.semantics.file import attributes
 from strongroom.services.core.calls import Call
-from strongroom.services.file import listing as lists
-from strongroom.services.file.listing import DirectoryPage, ListDirectory, NodeRow
-from strongroom.services.file.nodes import NodeView, NodeWritten
-from strongroom.services.file.permissions import StoredPermission
-from strongroom.services.file.ranges import RangeList
-from strongroom.services.file.reading import FileDownload
+from strongroom.services.file.names.permissions import StoredPermission
+from strongroom.services.file.rest import listing as lists
+from strongroom.services.file.rest.listing import DirectoryPage, ListDirectory, NodeRow
+from strongroom.services.file.rest.nodes import NodeView, NodeWritten
+from strongroom.services.file.rest.ranges import RangeList
+from strongroom.services.file.rest.reading import FileDownload
 from strongroom.values import etag_text, iso7, md5_text, rfc1123
 from strongroom.wire.file import list_directory as xml
 from strongroom.wire.file.list_directory import ListedNode

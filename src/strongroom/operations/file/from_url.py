@@ -28,8 +28,8 @@ from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.file import CHANGES, WRITES
 from strongroom.operations.file.rename import SOURCE_DOTS_HEADER
 from strongroom.services.core.copies.sources import SourceRequest
-from strongroom.services.file import from_url
-from strongroom.services.file.from_url import SourceDigests
+from strongroom.services.file.copies import from_url
+from strongroom.services.file.copies.from_url import SourceDigests
 from strongroom.values import crc64_text
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core.http import Request

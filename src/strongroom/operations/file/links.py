@@ -1,7 +1,7 @@
 """Declarations: operations on links over REST, as a share for SMB answers them.
 
-The refusal: services/file/links.py. Sources: "Create Symbolic Link", "Read Symbolic Link", "Create
-Hard Link"; docs/operations/file.md.
+The refusal: services/file/rest/links.py. Sources: "Create Symbolic Link", "Read Symbolic Link",
+"Create Hard Link"; docs/operations/file.md.
 
 The headers that describe the link are not read, since a share for SMB has no links.
 """
@@ -15,7 +15,7 @@ from strongroom.operations.core import permissions
 from strongroom.operations.core.spec import Operation, Resource
 from strongroom.operations.file.share_fields import share_snapshot
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.file.links import refuse_link
+from strongroom.services.file.rest.links import refuse_link
 
 _RULE: Final = Rule(conditions=ConditionUse.IGNORED)
 

@@ -21,8 +21,8 @@ from strongroom.operations.file import file_fields as fields
 from strongroom.operations.file import file_returned as give
 from strongroom.operations.file.directory import NAMES, SMB_VALUES
 from strongroom.services.core.calls import ConditionUse, Rule
-from strongroom.services.file import renaming
-from strongroom.services.file.renaming import SOURCE_HEADER, RenameSource
+from strongroom.services.file.rest import renaming
+from strongroom.services.file.rest.renaming import SOURCE_HEADER, RenameSource
 from strongroom.wire.core import headers as wire
 from strongroom.wire.core import path
 from strongroom.wire.core.http import Request

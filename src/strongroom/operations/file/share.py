@@ -24,8 +24,8 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
 from strongroom.services.core.soft_deleted_places import RestorePlace
-from strongroom.services.file import leasing
-from strongroom.services.file import permissions as file_permissions
+from strongroom.services.file.names import permissions as file_permissions
+from strongroom.services.file.rest import leasing
 from strongroom.services.file.shares import list_shares, share_snapshots, shares
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers

@@ -14,7 +14,7 @@ from strongroom.semantics.core.snapshot_times import snapshot_time
 from strongroom.semantics.file import shares as rules
 from strongroom.services.file.shares import list_shares
 from strongroom.services.file.shares.share_snapshots import DeletedSnapshots
-from strongroom.services.file.sweep import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
+from strongroom.services.file.snapshots.sweep import DELETED_NAME_HEADER, DELETED_VERSION_HEADER
 
 _QUOTA: Final = "x-ms-share-quota"
 _TIER: Final = "x-ms-access-tier"

@@ -28,7 +28,7 @@ from strongroom.servers.console.refusals import ApiRefusal
 from strongroom.servers.console.viewers import Viewer
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.presenting import PresentOpens, present_opens
-from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.opens.open_handle import Handle
 from strongroom.values import etag_text, iso7
 
 _USES: Final = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete"))

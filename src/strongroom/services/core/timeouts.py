@@ -1,8 +1,8 @@
 """The `timeout` of a request, and the error when the request has not ended by then.
 
 Lives here: the limit, and the record of what a request is waiting for. Must not live here: the
-waits themselves (waiting.py; services/file/admission.py for the caches of SMB clients). Source:
-"Setting timeouts" of the Azure Storage REST reference; smb.md 4.5.
+waits themselves (waiting.py; services/file/opens/admission.py for the caches of SMB clients).
+Source: "Setting timeouts" of the Azure Storage REST reference; smb.md 4.5.
 """
 
 from __future__ import annotations

@@ -76,8 +76,12 @@ class NameMove(msgspec.Struct, frozen=True):
 
 
 class NameMoveReads(msgspec.Struct, frozen=True):
-    """What a move reads among the names: both paths and their directories' nodes (the root has
-    none), the node that moves, and the one that is replaced; None = nothing is."""
+    """What a move reads among the names: both paths, and nodes.
+
+    Attributes:
+        source_parent, target_parent: of both directories; the root has no node.
+        replaced: the node that is replaced; None = nothing is.
+    """
 
     source_path: ReadAll[NameRecord]
     source_parent: ReadOne[NodeRecord]

@@ -40,7 +40,7 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     RequestedReconnect,
 )
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.header import REPLAY_OPERATION, FileId
 from strongroom.wire.smb.information.file_information import network_open

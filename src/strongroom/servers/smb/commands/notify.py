@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: what has changed in a directory.
 
 Lives here: from the request to the services and back. Must not live here: waiting requests, kept
-changes (services/file/held/changes.py). Source: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+changes (services/file/opens/changes.py). Source: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
 """
 
 from __future__ import annotations

@@ -40,21 +40,22 @@ from strongroom.services.core.copies.sources import (
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file import creating, nodes, paths, ranges
-from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.copies.properties import NOTHING_COPIED, CopiedProperties
 from strongroom.services.file.copies.reading import OWN, FileSource, OpenFile
-from strongroom.services.file.creating import RequestedNode, StartedCopy
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.node_writes import used
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.permissions import PermissionRead
+from strongroom.services.file.names.smb_properties import SmbProperties
 from strongroom.services.file.node.access import ByPath, look
 from strongroom.services.file.node.changing import BytesChange, Cleared, resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.node_writes import used
-from strongroom.services.file.nodes import NodeView, NodeWritten, view_of
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.permissions import PermissionRead
-from strongroom.services.file.ranges import RequestEntry
-from strongroom.services.file.smb_properties import SmbProperties
+from strongroom.services.file.opens.admission import enter, facts_of
+from strongroom.services.file.rest import creating, nodes, ranges
+from strongroom.services.file.rest.creating import RequestedNode, StartedCopy
+from strongroom.services.file.rest.nodes import NodeView, NodeWritten, view_of
+from strongroom.services.file.rest.ranges import RequestEntry
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import CopyOrder

@@ -15,8 +15,8 @@ from strongroom.errors.core import invalid_header
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.file.copies.reading import FileSource
-from strongroom.services.file.permissions import PermissionGiven
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties
+from strongroom.services.file.names.permissions import PermissionGiven
+from strongroom.services.file.names.smb_properties import NOTHING_GIVEN, SmbProperties
 from strongroom.values import iso7
 
 SOURCE: Final = "source"

@@ -31,12 +31,12 @@ from strongroom.services.core.copies.sources import (
 )
 from strongroom.services.core.decisions import Found, ReadOne
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
-from strongroom.services.file.held.share_holds import require_share
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.permissions import DEFAULT_KEY, DEFAULT_TEXT
 from strongroom.services.file.node.access import ByPath, share_of
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.node.reading import entered_for_reading
-from strongroom.services.file.permissions import DEFAULT_KEY, DEFAULT_TEXT
+from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapPlace, RangeQuery

@@ -1,7 +1,7 @@
 """OPLOCK_BREAK: how a client answers the notice that its oplock or lease is broken.
 
 Lives here: finding the holder, and the effects of its answer. Must not live here: which cache is
-broken to which state (semantics/file/oplocks.py), time-outs and sending (admission.py). Sources:
+broken to which state (semantics/file/oplocks.py), time-outs and sending (opens/). Sources:
 [MS-SMB2] section 3.3.5.22; smb.md 2.12.
 
 Nothing is awaited: the answer takes effect at once, and waiting opens try again.
@@ -25,7 +25,7 @@ from strongroom.semantics.file.oplocks import (
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import Handle
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 
 _ROWS: Final[dict[int, ErrorCode]] = {
     row.ntstatus: row

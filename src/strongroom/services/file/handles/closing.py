@@ -20,8 +20,8 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import information
 from strongroom.services.file.handles.model import Handle, NodeInfo
-from strongroom.services.file.held.changes import Watches
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.changes import Watches
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.tree import tree_records
 

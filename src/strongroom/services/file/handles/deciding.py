@@ -21,10 +21,10 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import AsyncRequest, Handle
-from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.access import ByHandle
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.file.file_records import FileRecord
 
 

@@ -2,7 +2,7 @@
 
 Lives here: the state that a grant keeps, the wait, the reconnect, and repeated answers to a CREATE.
 Must not live here: the rules (semantics/file/durability.py), bounds and CreateGuids
-(held/durable_handles.py). Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12 and 3.3.7.1; smb.md
+(opens/durable_handles.py). Sources: [MS-SMB2] sections 3.3.5.9.6 to 3.3.5.9.12 and 3.3.7.1; smb.md
 3.9.
 
 Locks, delete-on-close, caching, position and id stay with the handle. All of this is held state, so
@@ -39,10 +39,10 @@ from strongroom.services.file.handles.model import (
     RequestedReconnect,
     ShareAccess,
 )
-from strongroom.services.file.held.background import wait_store_time
-from strongroom.services.file.held.durable_handles import CreateKey
-from strongroom.services.file.held.open_handle import DurableState
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.background import wait_store_time
+from strongroom.services.file.opens.durable_handles import CreateKey
+from strongroom.services.file.opens.open_handle import DurableState
+from strongroom.services.file.opens.opens import Opens
 
 _MS_PER_S: Final = 1000
 # The share was deleted, or the handle is already closed.

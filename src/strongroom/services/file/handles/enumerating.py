@@ -27,11 +27,11 @@ from strongroom.services.file.handles.model import (
     Handle,
     RequestedEnumeration,
 )
-from strongroom.services.file.held.open_handle import Enumeration
-from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.access import ByHandle, look, share_of
 from strongroom.services.file.node.origins import TreeOrigin
-from strongroom.services.file.past_states import names_at, past_attributes
+from strongroom.services.file.opens.open_handle import Enumeration
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.snapshots.past_states import names_at, past_attributes
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.tree import tree_records

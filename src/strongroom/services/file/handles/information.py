@@ -27,8 +27,12 @@ from strongroom.services.file.handles.model import (
     NodeInfo,
     RequestedAttributes,
 )
-from strongroom.services.file.held.changes import Aspect, Watches
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.names.permissions import (
+    DEFAULT_KEY,
+    DEFAULT_TEXT,
+    PermissionGiven,
+    PermissionRead,
+)
 from strongroom.services.file.node.access import look
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
 from strongroom.services.file.node.deciding import (
@@ -40,12 +44,8 @@ from strongroom.services.file.node.deciding import (
     NodeRule,
     commit,
 )
-from strongroom.services.file.permissions import (
-    DEFAULT_KEY,
-    DEFAULT_TEXT,
-    PermissionGiven,
-    PermissionRead,
-)
+from strongroom.services.file.opens.changes import Aspect, Watches
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord

@@ -1,8 +1,8 @@
 """List Handles and Force Close Handles: SMB's handles, as REST lists and closes them.
 
 Lives here: which handles a request selects, and one page of them. Must not live here: opens
-(admission.py), the end of a handle (closing.py), XML (wire/). Source: "List Handles", "Force Close
-Handles"; reference file.md 5, smb.md 4.5.
+(opens/opens.py), the end of a handle (closing.py), XML (wire/). Source: "List Handles", "Force
+Close Handles"; reference file.md 5, smb.md 4.5.
 
 A REST operation's own entry lasts one request, and is no handle.
 """
@@ -20,11 +20,11 @@ from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
 from strongroom.services.file.handles import closing
-from strongroom.services.file.held.open_handle import Handle, ShareAccess
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.opens.open_handle import Handle, ShareAccess
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.tree.paths import Where
 from strongroom.store.core import keys
 

@@ -24,8 +24,8 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedLock
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.held.share_holds import ShareHolds
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import ShareHolds
 
 _ALL_LOCKS_MAX: Final = 262_144
 """The limit of the locks of all files together. Each takes some 150 bytes of memory."""

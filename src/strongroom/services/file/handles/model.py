@@ -1,7 +1,7 @@
 """The inputs and results of SMB's commands: opens, rows, information.
 
 Lives here: the values that commands and services exchange. Must not live here: bytes of SMB
-(wire/smb), `Handle` (held/open_handle.py), what operations do, rules (semantics/file). Sources:
+(wire/smb), `Handle` (opens/open_handle.py), what operations do, rules (semantics/file). Sources:
 [MS-SMB2] section 2.2; smb.md 2.4 and 3.
 """
 
@@ -17,7 +17,7 @@ from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.semantics.file.wildcards import EVERYTHING
-from strongroom.services.file.held.open_handle import Handle, HandleOwner, ShareAccess
+from strongroom.services.file.opens.open_handle import Handle, HandleOwner, ShareAccess
 from strongroom.store.file.file_records import FileRecord
 
 

@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: a request waits for changes below a directory.
 
 Lives here: rights, the wait, and what fits into an answer. Must not live here: the recorded changes
-(held/changes.py), their bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+(opens/changes.py), their bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
-from strongroom.services.file.held.changes import Aspect, DirectoryWatch, NodeAction, Watches
+from strongroom.services.file.opens.changes import Aspect, DirectoryWatch, NodeAction, Watches
 
 _ENTRY_BYTES: Final = 12
 _ALIGNMENT: Final = 4

@@ -31,8 +31,6 @@ from strongroom.semantics.file.deletion import FileFacts
 from strongroom.semantics.file.opens import HandleRequest, OpenAdmitted, OpenRefused
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
-from strongroom.services.file.admission import facts_of
 from strongroom.services.file.handles import (
     creating,
     deciding,
@@ -54,14 +52,16 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     ShareAccess,
 )
-from strongroom.services.file.held.changes import BYTES, Aspect, Watches, added, modified
-from strongroom.services.file.held.open_handle import HandleClient
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.held.share_holds import require_share
+from strongroom.services.file.names import paths
 from strongroom.services.file.node.access import ByPath, NodeState, look, share_of
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
+from strongroom.services.file.opens.admission import facts_of
+from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, added, modified
+from strongroom.services.file.opens.open_handle import HandleClient
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord

@@ -1,9 +1,9 @@
 """The present opens of one file or directory, for people who look at them.
 
-Lives here: finding the table of opens of a path. Must not live here: the table (admission.py), its
-document (servers/console). List Handles (listing.py) is what REST shows of the same table. Looking
-is no operation on the file: it enters no table, breaks no cache, and waits for no open. It takes
-the share for this gateway, as each request to files of the share does.
+Lives here: finding the table of opens of a path. Must not live here: the table (opens/opens.py),
+its document (servers/console). List Handles (listing.py) is what REST shows of the same table.
+Looking is no operation on the file: it enters no table, breaks no cache, and waits for no open. It
+takes the share for this gateway, as each request to files of the share does.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file.opens import OpenTable
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
 from strongroom.services.file.handles.opening import connect_share
-from strongroom.services.file.held.open_handle import Handle
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.node_writes import root_attributes
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.node_writes import root_attributes
+from strongroom.services.file.opens.open_handle import Handle
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord

@@ -11,11 +11,11 @@ import msgspec
 from strongroom.engines.base import Commit, Step, Write
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held.changes import Watches, removed
+from strongroom.services.file.names.node_writes import directory_touched, used
 from strongroom.services.file.node.access import ByHandle
-from strongroom.services.file.node_writes import directory_touched, used
-from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.sweep import sweep_step
+from strongroom.services.file.opens.changes import Watches, removed
+from strongroom.services.file.snapshots.past_states import with_past_states
+from strongroom.services.file.snapshots.sweep import sweep_step
 from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import ShareRecord

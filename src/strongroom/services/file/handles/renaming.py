@@ -21,16 +21,16 @@ from strongroom.semantics.file.opens import BreakAwaited, OpenRefused
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
-from strongroom.services.file.admission import break_handle_caches_below, enter, facts_of
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
-from strongroom.services.file.held.changes import Watches
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.names import paths
 from strongroom.services.file.node.access import look
 from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
 from strongroom.services.file.node.origins import TreeOrigin
+from strongroom.services.file.opens.admission import break_handle_caches_below, enter, facts_of
+from strongroom.services.file.opens.changes import Watches
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys
 from strongroom.store.file import file_records

@@ -13,9 +13,9 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import previous_versions
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held.open_handle import ShareAccess
 from strongroom.services.file.node.access import share_of
 from strongroom.services.file.node.origins import TreeOrigin
+from strongroom.services.file.opens.open_handle import ShareAccess
 
 
 async def tokens(services: Services, access: ShareAccess) -> list[str]:

@@ -28,8 +28,6 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import deciding
 from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
-from strongroom.services.file.held.changes import BYTES, Aspect, Watches, modified
-from strongroom.services.file.held.opens import Opens
 from strongroom.services.file.node.access import NodeState, look
 from strongroom.services.file.node.changing import (
     AdmittedAccess,
@@ -40,6 +38,8 @@ from strongroom.services.file.node.changing import (
 )
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.reading import begin_reading
+from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, modified
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import extents
 from strongroom.store.core.extents import RangeQuery
 from strongroom.store.core.records import ShareRecord

@@ -15,7 +15,7 @@ from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import ShareAccess
-from strongroom.services.file.node_writes import usage_bytes
+from strongroom.services.file.names.node_writes import usage_bytes
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.file import file_records
 

@@ -18,10 +18,10 @@ from strongroom.semantics.core import copies
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.decisions import Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import facts_of
+from strongroom.services.file.names.node_writes import root_attributes
 from strongroom.services.file.node.origins import ShareOrigin, TreeOrigin
-from strongroom.services.file.node_writes import root_attributes
-from strongroom.services.file.past_states import attributes_at
+from strongroom.services.file.opens.admission import facts_of
+from strongroom.services.file.snapshots.past_states import attributes_at
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.core.extents import MapPlace

@@ -20,9 +20,10 @@ from strongroom.services.core.decisions import UNDECODED, Found, ReadAll, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.node.access import NodeAccess, look
 from strongroom.services.file.node.deciding import AdmittedNode, Edit, NodeChange, NodeRule, commit
-from strongroom.services.file.past_states import newest_of
-from strongroom.services.file.readers import Pinning
-from strongroom.services.file.sweep import sweep_bytes, sweep_step
+from strongroom.services.file.snapshots.past_states import newest_of
+from strongroom.services.file.snapshots.past_sweep import sweep_bytes
+from strongroom.services.file.snapshots.readers import Pinning
+from strongroom.services.file.snapshots.sweep import sweep_step
 from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import extents
 from strongroom.store.core.extents import Backlog, Draft, MapPlace, Mutation, Outdated

@@ -13,9 +13,9 @@ import msgspec
 from strongroom.engines.base import Commit, Step, Write
 from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.runner import Services
+from strongroom.services.file.names.node_writes import LengthReads, recounted
 from strongroom.services.file.node.access import AccessReads, NodeAccess
-from strongroom.services.file.node_writes import LengthReads, recounted
-from strongroom.services.file.past_states import with_past_states
+from strongroom.services.file.snapshots.past_states import with_past_states
 from strongroom.store.core import keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records

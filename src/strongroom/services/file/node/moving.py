@@ -20,18 +20,18 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import facts_of
-from strongroom.services.file.held.changes import Watches, renamed
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.node.origins import ShareOrigin
-from strongroom.services.file.node_writes import parent_ref, parent_touched, used
-from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.permissions import (
+from strongroom.services.file.names.node_writes import parent_ref, parent_touched, used
+from strongroom.services.file.names.permissions import (
     NO_PERMISSION,
     PermissionGiven,
     PermissionRead,
 )
-from strongroom.services.file.sweep import sweep_step
+from strongroom.services.file.node.origins import ShareOrigin
+from strongroom.services.file.opens.admission import facts_of
+from strongroom.services.file.opens.changes import Watches, renamed
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.snapshots.past_states import with_past_states
+from strongroom.services.file.snapshots.sweep import sweep_step
 from strongroom.services.tree.linking import NameMove, NameMoveReads
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records, share_keys
@@ -49,8 +49,12 @@ class ResolvedMove(NameMove, frozen=True):
 
 
 class MoveReads(msgspec.Struct, frozen=True):
-    """What the decision of a move reads: the names, the attributes of what moves, of both
-    directories and of what is replaced (None = nothing is), and the usage."""
+    """What the decision of a move reads: names, attributes, and the usage.
+
+    Attributes:
+        moved, source_parent, target_parent: the attributes of these.
+        replaced: those of what is replaced; None = nothing is.
+    """
 
     names: NameMoveReads
     moved: ReadOne[FileRecord]

@@ -20,8 +20,8 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held.open_handle import ShareAccess
-from strongroom.services.file.past_states import require_snapshot
+from strongroom.services.file.opens.open_handle import ShareAccess
+from strongroom.services.file.snapshots.past_states import require_snapshot
 from strongroom.store.core import keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.values import Lease, Purpose

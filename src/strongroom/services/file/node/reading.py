@@ -11,9 +11,9 @@ from contextlib import ExitStack
 from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.runner import Services
-from strongroom.services.file.admission import enter, facts_of
 from strongroom.services.file.node.access import ByPath, NodeAccess, NodeState, look
-from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.opens.admission import enter, facts_of
+from strongroom.services.file.snapshots.readers import FileReaders
 
 
 async def entered_for_reading(

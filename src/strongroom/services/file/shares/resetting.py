@@ -1,7 +1,7 @@
 """How a reset removes a share, and ends the handles on it.
 
 Lives here: the steps of that commit. Must not live here: when it happens (services/reset.py), the
-sweep of the files (services/file/sweep.py).
+sweep of the files (services/file/snapshots/sweep.py).
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from strongroom.services.core import resetting
 from strongroom.services.core.resetting import FoundPlace, PlaceRemoval
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.closing import close_all
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.shares.share_snapshots import snapshots_gone
-from strongroom.services.file.sweep import KEPT_SHARES
+from strongroom.services.file.snapshots.sweep import KEPT_SHARES
 from strongroom.store.core import share_keys
 from strongroom.store.core.records import ShareRecord
 

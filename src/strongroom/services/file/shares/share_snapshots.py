@@ -1,7 +1,7 @@
 """Snapshot Share, and the deletion of snapshots and of shares that have some.
 
 Lives here: the decisions. Must not live here: what a commit keeps for snapshots, and how they are
-read (past_states.py). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
+read (snapshots/). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
 
 A snapshot is identified by the stamp of its commit. The stamp is in the share's record, and in a
 record of the snapshot's own beside it. That record holds the values of Get Share Properties, and
@@ -26,10 +26,10 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import PlaceDeletion
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.held.share_holds import require_share
-from strongroom.services.file.past_states import require_snapshot
-from strongroom.services.file.sweep import KEPT_SHARES
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import require_share
+from strongroom.services.file.snapshots.past_states import require_snapshot
+from strongroom.services.file.snapshots.sweep import KEPT_SHARES
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, Job, JobKind, ShareRecord
 from strongroom.store.file import file_records

@@ -1,7 +1,8 @@
 """Create, read, change and delete a share: its properties, metadata and stored access policies.
 
-Lives here: the operations on a share's own record but for its lease (leasing.py). Must not live
-here: the files of a share (they are stored under its generation), stored policies as rules (auth/).
+Lives here: the operations on a share's own record but for its lease (rest/leasing.py). Must not
+live here: the files of a share (they are stored under its generation), stored policies as rules
+(auth/).
 Source: "Operations on shares" of the REST reference; reference file.md 2, leases.md 7.
 """
 
@@ -22,10 +23,10 @@ from strongroom.services.core.place_records import create_place, written
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, restore_place
-from strongroom.services.file.node_writes import usage_bytes
-from strongroom.services.file.past_states import require_snapshot
+from strongroom.services.file.names.node_writes import usage_bytes
 from strongroom.services.file.shares.share_snapshots import snapshot_ref
-from strongroom.services.file.sweep import KEPT_SHARES
+from strongroom.services.file.snapshots.past_states import require_snapshot
+from strongroom.services.file.snapshots.sweep import KEPT_SHARES
 from strongroom.store.core import records, share_keys
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file import file_records

@@ -25,9 +25,9 @@ from strongroom.semantics.file.byte_ranges import WHOLE_FILE
 from strongroom.services.core.calls import BodySource, Call
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes, paths
-from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.held.changes import BYTES, Watches, modified
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.node.access import ByPath
 from strongroom.services.file.node.changing import (
     Arrived,
@@ -38,11 +38,12 @@ from strongroom.services.file.node.changing import (
 )
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.nodes import NodeView, NodeWritten
-from strongroom.services.file.past_states import check_snapshot_exists
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.reading import registered
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
+from strongroom.services.file.opens.admission import enter, facts_of
+from strongroom.services.file.opens.changes import BYTES, Watches, modified
+from strongroom.services.file.rest import nodes
+from strongroom.services.file.rest.nodes import NodeView, NodeWritten
+from strongroom.services.file.rest.reading import registered
+from strongroom.services.file.snapshots.past_states import check_snapshot_exists
 from strongroom.store.core import extents
 from strongroom.store.core.extents import MapPlace, Range, RangeQuery
 from strongroom.store.file.file_records import FileRecord

@@ -2,13 +2,13 @@
 
 Lives here: the past states that every commit in a share keeps for snapshots, and reads of a
 snapshot's names and attributes. Must not live here: taking and deleting snapshots
-(share_snapshots.py), reclaiming space (past_sweep.py).
+(shares/share_snapshots.py), reclaiming space (past_sweep.py).
 
 **Taking one** is one commit, which copies nothing. It notes its stamp in the share's record and
 adds a record for the snapshot beside it. Every decision in a share reads the share's record. So a
 commit with a later stamp sees the snapshot, and one with an earlier stamp came before it. The
 stamps of two gateways have no such order: a share is for one gateway at a time
-(held/share_holds.py).
+(opens/share_holds.py).
 
 **Copy on write.** A name and a file's attributes are records; a record's version says since when it
 is valid. A commit may replace or remove one that the newest snapshot sees. It then writes the old
@@ -26,7 +26,7 @@ read first: a record that is replaced in between is found among the past ones. A
 by their keys, page by page.
 
 **A snapshot may be deleted while it is read.** Each read ends with a check that the snapshot still
-exists. If so, nothing that it sees was removed before. Long reads of bytes register (reading.py).
+exists. If so, nothing that it sees was removed before. Long reads register (node/reading.py).
 """
 
 from __future__ import annotations

@@ -21,18 +21,24 @@ from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths, ranges
-from strongroom.services.file.held.changes import Watches, added
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.permissions import PermissionGiven, PermissionRead
+from strongroom.services.file.names.smb_properties import (
+    NOTHING_GIVEN,
+    SmbProperties,
+    of_changed,
+    of_new,
+)
 from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.permissions import PermissionGiven, PermissionRead
-from strongroom.services.file.ranges import RequestEntry
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed, of_new
+from strongroom.services.file.opens.changes import Watches, added
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.rest import ranges
+from strongroom.services.file.rest.nodes import NodeWritten
+from strongroom.services.file.rest.ranges import RequestEntry
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import CopyOrder, Job, JobKind, ShareRecord

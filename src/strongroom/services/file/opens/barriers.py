@@ -1,7 +1,7 @@
 """Creations, renames and writes under way, and the futures of those who wait for their end.
 
 Lives here: held state without rules; waiters are woken at the end of the operation. Must not live
-here: the tables of opens (admission.py), locks (semantics/file/byte_ranges.py).
+here: the tables of opens (opens.py), locks (semantics/file/byte_ranges.py).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The readers of files in this process; the bytes that they read are not swept before they finish.
 
-Lives here: held state. Must not live here: reading (reading.py), sweeping (sweep.py).
+Lives here: held state. Must not live here: reading (node/reading.py), sweeping (sweep.py).
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import msgspec
 from strongroom.engines.base import Partition
 from strongroom.engines.gateways import Gateways
 from strongroom.services.core.runner import Services
-from strongroom.services.file.past_states import newest_of
+from strongroom.services.file.snapshots.past_states import newest_of
 from strongroom.store.core.extents import MapReaders, Pins
 from strongroom.store.core.records import ShareRecord
 

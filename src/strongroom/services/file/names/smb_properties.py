@@ -12,7 +12,7 @@ import msgspec
 
 from strongroom.semantics.file import attributes as rules
 from strongroom.semantics.file.attributes import Attribute, FileTimes, Touch
-from strongroom.services.file.permissions import NO_PERMISSION, PermissionGiven
+from strongroom.services.file.names.permissions import NO_PERMISSION, PermissionGiven
 from strongroom.store.file.file_records import FileRecord
 
 _PRESERVE: Final = "preserve"

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Final, NamedTuple
 
-from strongroom.services.file.held.open_handle import Handle
-from strongroom.services.file.held.open_node import OpenNode
+from strongroom.services.file.opens.open_handle import Handle
+from strongroom.services.file.opens.open_node import OpenNode
 
 DISCONNECTED_MAX: Final = 8192
 """The limit of the handles of all accounts together that wait for their clients."""

@@ -1,7 +1,8 @@
 """Directories and files by their paths: REST's view of one, and REST's change of its attributes.
 
 Lives here: the loop of every REST operation on one existing directory or file. Must not live here:
-what the operations do (files.py, ranges.py), names (paths.py), the decision (node/deciding.py).
+what the operations do (files.py, ranges.py), paths (names/paths.py), the decision
+(node/deciding.py).
 
 An operation resolves its path, enters the table of opens, and decides. The decision raises
 PathChanged when a name, or a fact that admission relied on, has changed meanwhile.
@@ -17,12 +18,12 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
-from strongroom.services.file.admission import enter, facts_of
+from strongroom.services.file.names import paths
 from strongroom.services.file.node import access, deciding
 from strongroom.services.file.node.access import ByPath, NodeState
 from strongroom.services.file.node.deciding import NodeRule
 from strongroom.services.file.node.origins import RequestOrigin
+from strongroom.services.file.opens.admission import enter, facts_of
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.file.file_records import FileRecord
 

@@ -26,13 +26,13 @@ from strongroom.semantics.file.oplocks import (
     timed_out,
 )
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held import caches
-from strongroom.services.file.held.background import BackgroundTasks, wait_store_time
-from strongroom.services.file.held.barriers import Barriers, WritesUnderWay
-from strongroom.services.file.held.caches import OpenCounts
-from strongroom.services.file.held.durable_handles import DurableHandles
-from strongroom.services.file.held.open_handle import Handle
-from strongroom.services.file.held.open_node import EMPTY_TABLE, OpenNode, Removal
+from strongroom.services.file.opens import caches
+from strongroom.services.file.opens.background import BackgroundTasks, wait_store_time
+from strongroom.services.file.opens.barriers import Barriers, WritesUnderWay
+from strongroom.services.file.opens.caches import OpenCounts
+from strongroom.services.file.opens.durable_handles import DurableHandles
+from strongroom.services.file.opens.open_handle import Handle
+from strongroom.services.file.opens.open_node import EMPTY_TABLE, OpenNode, Removal
 
 
 class Opens:

@@ -12,7 +12,7 @@ from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import check_place, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.past_states import require_snapshot
+from strongroom.services.file.snapshots.past_states import require_snapshot
 
 
 async def refuse_link(services: Services, call: Call[None]) -> None:

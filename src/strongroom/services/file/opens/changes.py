@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import names
-from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.opens.open_handle import Handle
 
 _KEPT_MAX: Final = 1024
 _ALL_KEPT_MAX: Final = 65_536

@@ -1,7 +1,7 @@
 """The shares that this gateway serves; one gateway at a time keeps the table of opens of a share.
 
 Lives here: the holds of shares, and the answer to a request for a share that another gateway
-serves. Must not live here: the table (admission.py), when a gateway counts as dead
+serves. Must not live here: the table (opens.py), when a gateway counts as dead
 (engines/membership.py).
 
 A gateway takes a share with the first request in it, and keeps it until it stops or dies. Every

@@ -22,26 +22,26 @@ from strongroom.semantics.file.deletion import FileFacts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes, ranges
-from strongroom.services.file.admission import enter, facts_of
-from strongroom.services.file.held.changes import PROPERTIES, Watches, modified, removed
-from strongroom.services.file.node.access import AccessReads, ByPath
-from strongroom.services.file.node.changing import resized
-from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
-from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.node_writes import parent_ref, parent_touched, used
-from strongroom.services.file.nodes import NodeView, NodeWritten
-from strongroom.services.file.past_states import with_past_states
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.permissions import PermissionRead
-from strongroom.services.file.ranges import RequestEntry
-from strongroom.services.file.smb_properties import (
+from strongroom.services.file.names.node_writes import parent_ref, parent_touched, used
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.permissions import PermissionRead
+from strongroom.services.file.names.smb_properties import (
     NOTHING_GIVEN,
     SmbProperties,
     clears_read_only,
     of_changed,
 )
-from strongroom.services.file.sweep import sweep_step
+from strongroom.services.file.node.access import AccessReads, ByPath
+from strongroom.services.file.node.changing import resized
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
+from strongroom.services.file.node.origins import RequestOrigin
+from strongroom.services.file.opens.admission import enter, facts_of
+from strongroom.services.file.opens.changes import PROPERTIES, Watches, modified, removed
+from strongroom.services.file.rest import nodes, ranges
+from strongroom.services.file.rest.nodes import NodeView, NodeWritten
+from strongroom.services.file.rest.ranges import RequestEntry
+from strongroom.services.file.snapshots.past_states import with_past_states
+from strongroom.services.file.snapshots.sweep import sweep_step
 from strongroom.services.tree.linking import unlinked
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, share_keys

@@ -20,8 +20,8 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file.attributes import Attribute, Touch
 from strongroom.services.core.decisions import Found, ReadOne, Reads
-from strongroom.services.file.permissions import DEFAULT_KEY
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, of_changed
+from strongroom.services.file.names.permissions import DEFAULT_KEY
+from strongroom.services.file.names.smb_properties import NOTHING_GIVEN, of_changed
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, share_keys
 from strongroom.store.core.records import ShareRecord

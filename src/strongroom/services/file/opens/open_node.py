@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from strongroom.semantics.file.opens import OpenTable
-from strongroom.services.file.held.caches import BreakTimers
+from strongroom.services.file.opens.caches import BreakTimers
 
 EMPTY_TABLE: Final = OpenTable()
 

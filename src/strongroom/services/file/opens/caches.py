@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from strongroom.semantics.file.oplocks import BreakNotice, CachingHolder, CachingKey
-from strongroom.services.file.held.background import fetch_error
-from strongroom.services.file.held.open_handle import Handle
+from strongroom.services.file.opens.background import fetch_error
+from strongroom.services.file.opens.open_handle import Handle
 
 
 @dataclass(slots=True)

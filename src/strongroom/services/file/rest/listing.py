@@ -16,11 +16,15 @@ from strongroom.semantics.core.listing import START, Position
 from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes
-from strongroom.services.file.held.opens import Opens
-from strongroom.services.file.nodes import NodeView
-from strongroom.services.file.past_states import check_snapshot_exists, names_at, past_attributes
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.rest import nodes
+from strongroom.services.file.rest.nodes import NodeView
+from strongroom.services.file.snapshots.past_states import (
+    check_snapshot_exists,
+    names_at,
+    past_attributes,
+)
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord

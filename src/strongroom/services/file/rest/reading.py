@@ -21,12 +21,12 @@ from strongroom.semantics.file.accesses import FileOperation
 from strongroom.semantics.file.byte_ranges import OFFSETS, WHOLE_FILE
 from strongroom.services.core.calls import Call, Piece
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.paths import OnPath
 from strongroom.services.file.node.access import ByPath
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.node.reading import entered_for_reading
-from strongroom.services.file.nodes import NodeView, view_of
-from strongroom.services.file.paths import OnPath
+from strongroom.services.file.rest.nodes import NodeView, view_of
 from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import extents
 from strongroom.store.core.extents import MapPlace

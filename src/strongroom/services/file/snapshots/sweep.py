@@ -23,9 +23,8 @@ from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import SoftDeleteKind
-from strongroom.services.file.held.share_holds import ShareHolds
-from strongroom.services.file.past_sweep import remove_file, sweep_node
-from strongroom.services.file.past_sweep import sweep_bytes as sweep_bytes
+from strongroom.services.file.opens.share_holds import ShareHolds
+from strongroom.services.file.snapshots.past_sweep import remove_file, sweep_node
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, Job, JobKind
 from strongroom.values import Purpose

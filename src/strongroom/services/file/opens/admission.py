@@ -1,7 +1,7 @@
 """How a REST operation enters the table of opens, waits for the caches of others, and leaves.
 
 Lives here: the entry of a REST operation, the facts that it depends on, its waits. Must not live
-here: the tables (held/opens.py), rules (semantics/file/opens.py), records, what SMB does by handles
+here: the tables (opens.py), rules (semantics/file/opens.py), records, what SMB does by handles
 (handles/).
 
 An operation enters before it decides, and leaves when its commit is durable or refused. Nothing is
@@ -29,8 +29,8 @@ from strongroom.semantics.file.opens import BreakAwaited, OpenAdmitted, OpenRefu
 from strongroom.semantics.file.oplocks import REST_WAIT_LIMIT_S, Cause
 from strongroom.services.core import timeouts
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held.background import wait_store_time
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.opens.background import wait_store_time
+from strongroom.services.file.opens.opens import Opens
 from strongroom.store.file.file_records import FileRecord
 
 _READ_ONLY: Final = int(Attribute.READ_ONLY)

@@ -23,7 +23,7 @@ from strongroom.engines.gateways import STAMP_MAX
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.readers import FileReaders
+from strongroom.services.file.snapshots.readers import FileReaders
 from strongroom.store.core import extents, keys, records, share_keys
 from strongroom.store.core.extents import MapPlace, Mutation, Pins
 from strongroom.store.core.records import Job

@@ -22,8 +22,8 @@ from strongroom.semantics.file import names
 from strongroom.services.core.calls import Call
 from strongroom.services.core.places import generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.held.share_holds import require_share
-from strongroom.services.file.past_states import (
+from strongroom.services.file.opens.share_holds import require_share
+from strongroom.services.file.snapshots.past_states import (
     check_snapshot_exists,
     names_on_path_at,
     require_snapshot,

@@ -23,15 +23,10 @@ from strongroom.semantics.file.deletion import FileFacts, Rename, RenameTarget
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file import paths
-from strongroom.services.file.admission import (
-    RestWaitLimit,
-    break_handle_caches_below,
-    enter,
-    facts_of,
-)
-from strongroom.services.file.held.changes import Watches
-from strongroom.services.file.held.opens import Opens
+from strongroom.services.file.names import paths
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.permissions import PermissionGiven
+from strongroom.services.file.names.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
 from strongroom.services.file.node.moving import (
     MoveReads,
     MoveRule,
@@ -40,10 +35,15 @@ from strongroom.services.file.node.moving import (
     move,
 )
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.permissions import PermissionGiven
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties, of_changed
+from strongroom.services.file.opens.admission import (
+    RestWaitLimit,
+    break_handle_caches_below,
+    enter,
+    facts_of,
+)
+from strongroom.services.file.opens.changes import Watches
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.rest.nodes import NodeWritten
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys
 from strongroom.store.file.file_records import FileRecord

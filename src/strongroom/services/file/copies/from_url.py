@@ -2,7 +2,7 @@
 
 Lives here: the operation's input, the digests of the source's bytes, and the order in which
 destination and source are checked. Must not live here: the opening of sources
-(services/core/copies), Put Range itself (ranges.py). Source: "Put Range from URL"; reference
+(services/core/copies), Put Range itself (rest/ranges.py). Source: "Put Range from URL"; reference
 file.md 5.
 """
 
@@ -21,12 +21,12 @@ from strongroom.services.core.copies.opening import open_named
 from strongroom.services.core.copies.sources import SourceRequest, check_url
 from strongroom.services.core.copies.upload import BytesBody, SourceBody, uploading
 from strongroom.services.core.runner import Services
-from strongroom.services.file import nodes, ranges
 from strongroom.services.file.copies.reading import OWN
-from strongroom.services.file.nodes import NodeWritten
-from strongroom.services.file.paths import OnPath
-from strongroom.services.file.ranges import PutRange
-from strongroom.services.file.smb_properties import NOTHING_GIVEN, SmbProperties
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.names.smb_properties import NOTHING_GIVEN, SmbProperties
+from strongroom.services.file.rest import nodes, ranges
+from strongroom.services.file.rest.nodes import NodeWritten
+from strongroom.services.file.rest.ranges import PutRange
 from strongroom.values import crc64_text
 
 

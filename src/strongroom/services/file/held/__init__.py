@@ -1,1 +1,0 @@
-"""The state of this process beside the tables of opens: handles, watches, operations under way."""

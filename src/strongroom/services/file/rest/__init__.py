@@ -1,0 +1,1 @@
+"""REST's operations on directories and files, by their paths."""
