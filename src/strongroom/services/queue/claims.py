@@ -47,8 +47,6 @@ class SearchOffsets:
 
 
 class Claims:
-    """The claims of all queues."""
-
     def __init__(self) -> None:
         self._claimed: dict[Partition, _Claimed] = {}
 

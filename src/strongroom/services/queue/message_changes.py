@@ -65,7 +65,6 @@ class MessagesChange:
         self._change_ledger(-1)
 
     def remove_expired(self, expiry: Key, entry: Expiry) -> None:
-        """Remove the message to which an expiry entry refers."""
         number = keys.expiry_number(expiry.name)
         self._writes += (Write(expiry, None), Write(keys.message_at(entry.place), None))
         self._drop_chunks(number, 0, entry.chunks)

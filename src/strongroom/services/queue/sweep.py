@@ -73,8 +73,6 @@ async def _remove_expiry_job(removal: RemovalBatch, epoch: int, item: Item) -> N
 
 
 class _Outcome(enum.Enum):
-    """The outcome of one commit of removals."""
-
     DONE = "done"
     MORE = "there is more to remove"
     CONCURRENT_PUT = "something was put meanwhile"

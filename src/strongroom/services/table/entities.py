@@ -235,7 +235,6 @@ class _Transaction(Decision[list[EntityWritten]], frozen=True):
 
 
 def _writes(head: Ref, values: Sequence[bytes], before: EntityHead | None) -> list[Write]:
-    """Return the writes that replace the records of an entity."""
     chunks_before = 0 if before is None else before.chunks
     writes = [Write(head.key, values[0] if values else None)]
     for index in range(max(len(values) - 1, chunks_before)):

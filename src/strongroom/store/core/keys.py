@@ -178,7 +178,6 @@ def file_name_key(parent: int, folded: str) -> Key:
 
 
 def folded_name(key: bytes) -> bytes:
-    """Return the case-folded name that the key of a directory's entry contains."""
     return key[8:]
 
 
@@ -227,7 +226,6 @@ def entity_chunk(row_key: bytes, index: int) -> Key:
 
 
 def is_entity_chunk(key: bytes) -> bool:
-    """Whether a key is that of a chunk of an entity."""
     return len(key) > 1 and key[-2] == 0
 
 
@@ -312,7 +310,6 @@ def appended_range(body: int, after: int, end: int) -> tuple[bytes, bytes]:
 
 
 def appended_end(key: bytes) -> int:
-    """The offset in the key of an appended block."""
     return int.from_bytes(key[9:], "big")
 
 
@@ -349,17 +346,14 @@ def staged_before(upload: int) -> tuple[bytes, bytes]:
 
 
 def retired_stamp(key: bytes) -> int:
-    """The stamp of the commit that gave the bodies up."""
     return int.from_bytes(key[1:], "big")
 
 
 def staged_upload(key: bytes) -> int:
-    """The upload's number of a staged block's key."""
     return int.from_bytes(key[1:9], "big")
 
 
 def staged_id(key: bytes) -> bytes:
-    """The block id of a staged block's key."""
     return key[10 : 10 + key[9]]
 
 
@@ -394,12 +388,10 @@ def map_ranges() -> list[tuple[bytes, bytes]]:
 
 
 def map_number(key: bytes) -> int:
-    """The map's number in the key of one of its records."""
     return int.from_bytes(key[1:9], "big")
 
 
 def map_leaf_number(key: bytes) -> int:
-    """The leaf in the key of a leaf, a past leaf or inline data."""
     return int.from_bytes(key[9:13], "big")
 
 
@@ -436,7 +428,6 @@ def message_range() -> tuple[bytes, bytes]:
 
 
 def text(message_number: int, chunk: int) -> Key:
-    """Return the key of one chunk of a message's text, for a text that is stored in chunks."""
     return Key(True, TEXT + number(message_number) + bytes((chunk,)))
 
 
@@ -451,12 +442,10 @@ def expiry_range() -> tuple[bytes, bytes]:
 
 
 def expires_at(key: bytes) -> int:
-    """The time in the key of an expiry."""
     return int.from_bytes(key[1:9], "big")
 
 
 def expiry_number(key: bytes) -> int:
-    """The message's number in the key of an expiry."""
     return int.from_bytes(key[9:], "big")
 
 

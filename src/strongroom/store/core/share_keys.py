@@ -62,7 +62,6 @@ def share_named(generation: int) -> Ref:
 
 
 def past_name(name: Key, until: int) -> Key:
-    """The key of a name's state until a commit."""
     return Key(True, _PAST_NAME + name.name + b"\0" + number(until))
 
 
@@ -80,7 +79,6 @@ def past_of_name(key: bytes) -> tuple[bytes, int] | None:
 
 
 def past_attributes(until: int) -> Key:
-    """The key of a directory's or file's attributes until a commit."""
     return Key(False, _PAST_ATTRIBUTES + number(until))
 
 

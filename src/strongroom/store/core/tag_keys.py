@@ -59,8 +59,6 @@ def tag_entry(
 
 
 class TagEntry(NamedTuple):
-    """An entry: a tag, and the blob, or the version of it, that has the tag."""
-
     key: str
     value: str
     blob: str

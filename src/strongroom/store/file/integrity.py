@@ -157,7 +157,7 @@ class FilesCheck:
         return FileFindings(problems, maps.needed, maps.given_up)
 
     def _read_face(self, at: tuple[int, int], face: Records) -> _Face:
-        """Arguments: at: the share's generation, the file's id. Raises: DamagedRecord."""
+        """`at` is the share's generation, and the file's id."""
         of_face = _Face()
         for key, value in face:
             until = share_keys.past_of_attributes(key.name)
@@ -296,7 +296,6 @@ def _seen_of(past: Iterable[tuple[int, int]], snapshots: Iterable[int]) -> tuple
 
 
 def _all_seen(past: Iterable[tuple[int, int]], snapshots: Collection[int]) -> bool:
-    """Return whether each of these states is seen by a snapshot."""
     return all(any(since <= at < until for at in snapshots) for since, until in past)
 
 

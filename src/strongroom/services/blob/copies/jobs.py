@@ -47,8 +47,6 @@ async def run_copy(services: Services, job: Job) -> None:
 
 
 class _PendingBlobCopy(PendingCopy):
-    """A pending copy whose destination is a blob."""
-
     def __init__(self, services: Services, job: Job, order: CopyOrder) -> None:
         self._of = services, job, order
 

@@ -173,8 +173,6 @@ async def _look(
 
 
 class _StateReads(NamedTuple):
-    """The reads of one state of a blob, and of the records of its body."""
-
     blob: ReadOne[BlobRecord]
     body: ReadAll[bytes]
 

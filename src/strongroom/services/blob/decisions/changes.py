@@ -260,5 +260,4 @@ class BlobChange:
 
 
 def _is_tagged(record: BlobRecord | None) -> bool:
-    """Return whether the tags of a record have entries."""
     return record is not None and record.tagged != 0

@@ -236,7 +236,7 @@ class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
     def _named(
         self, found: Found, head: BlobRecord | None, stamp: int
     ) -> tuple[BlobRecord | None, Past | None]:
-        """Past None = the head, also as the current version."""
+        """The second is None for the head, also if it is named as the current version."""
         if self.named is None:
             return head, None
         past, read = self.named

@@ -58,7 +58,6 @@ async def put_blob_from_url(services: Services, call: Call[PutBlobFromUrl]) -> B
 
 
 def _as_upload(request: PutBlobFromUrl, upload: SourceUpload[OpenBlob]) -> PutBlob:
-    """Return the Put Blob that is equivalent to this request."""
     source = upload.source
     copied = source.properties if request.copies_properties else _NOT_COPIED
     return PutBlob(

@@ -245,7 +245,6 @@ class _Search:
 
 
 def _place(generation: int, entry: TagEntry) -> Ref:
-    """Return the key of the record to which an entry refers."""
     key = keys.version(entry.version_id) if entry.version_id else keys.HEAD_KEY
     return Ref(keys.blob(generation, entry.blob), key)
 

@@ -101,7 +101,6 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
 async def _staged_with_id(
     services: Services, partition: Partition, block_id: bytes
 ) -> tuple[Ref, ...]:
-    """Return the records of blocks that are staged under the same id."""
     (record,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
     upload = blob_records.UPLOAD.of(record)
     if upload is None:

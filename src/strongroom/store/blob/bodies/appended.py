@@ -58,8 +58,6 @@ APPENDED: Final = Codec(AppendedBlock)
 
 
 class _BlockAt(NamedTuple):
-    """A block, and the offset at which it begins."""
-
     start: int
     block: AppendedBlock
 

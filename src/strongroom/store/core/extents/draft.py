@@ -277,7 +277,6 @@ async def store_part(contents: Contents, span: LeafSpan, data: bytes) -> Part:
 
 
 async def _store_whole(contents: Contents, batch: Sequence[_Piece]) -> list[Part]:
-    """Whole leaves, each as a content."""
     written = await contents.write_all([data for _, data in batch])
     return [
         Part(span, LEAF_BYTES, one.id, b"") for (span, _), one in zip(batch, written, strict=True)
