@@ -8,16 +8,18 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pytest
 
 from strongroom.account_switches import DEFAULT_SWITCHES, Switches
-from strongroom.auth.accounts import development_account
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, Account, development_account
 from strongroom.config import ACCOUNTS_FILE_NAME
 from strongroom.servers.identities.accounts_file import change_accounts
 from strongroom.testing.server import Server
 from tests.interop import javascript_steps as right
+from tests.interop.conftest import serving
 from tests.interop.javascript_appends import APPENDS
 from tests.interop.javascript_steps import Outcome, Refusal, Steps
 from tests.interop.javascript_tables_queues import QUEUES, TABLES
@@ -27,13 +29,13 @@ from tests.interop.tools import require_node_package, require_tool
 _TIMEOUT_S = 60
 
 
-def run_script(server: Server, name: str) -> Steps:
+def run_script(connection_string: str, name: str) -> Steps:
     """Return the result of each step, in order."""
     for package in ("storage-blob", "storage-queue", "data-tables"):
         folder = require_node_package(f"@azure/{package}")
     kept = {key: os.environ[key] for key in ("PATH", "HOME", "TMPDIR") if key in os.environ}
     done = subprocess.run(
-        [require_tool("node"), str(folder / f"{name}.mjs"), server.connection_string],
+        [require_tool("node"), str(folder / f"{name}.mjs"), connection_string],
         env=kept,
         capture_output=True,
         timeout=_TIMEOUT_S,
@@ -56,6 +58,11 @@ class Script:
     steps: Steps
     switches: Switches = DEFAULT_SWITCHES
 
+    @property
+    def account(self) -> str:
+        """The name of the account that only this script uses."""
+        return f"scriptof{self.name}"
+
 
 SCRIPTS = (
     Script("containers", right.CONTAINERS),
@@ -74,13 +81,21 @@ SCRIPTS = (
 )
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for all scripts. Each script has an account of its own."""
+    keys = development_account().keys
+    accounts = tuple(Account(script.account, keys, script.switches) for script in SCRIPTS)
+    with serving(tmp_path_factory.mktemp("javascript") / "data") as running:
+        assert running.data is not None
+        change_accounts(running.data / ACCOUNTS_FILE_NAME, lambda before: accounts)
+        yield running
+
+
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
 def test_steps(server: Server, script: Script) -> None:
-    if script.switches != DEFAULT_SWITCHES:
-        assert server.data is not None
-        own = development_account().switched(script.switches)
-        change_accounts(server.data / ACCOUNTS_FILE_NAME, lambda before: (own,))
-    found = run_script(server, script.name)
+    connection_string = server.connection_string.replace(DEVELOPMENT_ACCOUNT_NAME, script.account)
+    found = run_script(connection_string, script.name)
     for step, outcome in script.steps.items():
         assert step in found, f"{script.name} does not take the step {step!r}"
         assert found[step] == outcome, f"{script.name}: {step}"
