@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -24,22 +24,9 @@ from strongroom.services.core.place_records import PlaceRecordKind, name_of, rem
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
-from strongroom.store.core.records import Codec, Job, JobKind
+from strongroom.store.core.records import Codec, DeletedContainer, DeletedShare, Job, JobKind
 
 _VERSION: Final = re.compile(r"[0-9A-Fa-f]{16}")
-
-
-class SoftDeletedRecord(Protocol):
-    """Its last state, when it was deleted, and when it expires."""
-
-    @property
-    def record(self) -> Any: ...
-
-    @property
-    def deleted(self) -> int: ...
-
-    @property
-    def until(self) -> int: ...
 
 
 class SoftDeleteKind(PlaceRecordKind, frozen=True, kw_only=True):
@@ -81,7 +68,11 @@ class PlaceDeletion:
         self._days = days
 
     def steps(
-        self, generation: int, kept: Callable[[int], SoftDeletedRecord], stamp: int, *more: Write
+        self,
+        generation: int,
+        kept: Callable[[int], DeletedContainer | DeletedShare],
+        stamp: int,
+        *more: Write,
     ) -> tuple[Step, ...]:
         """Return the steps of the deletion.
 
