@@ -203,12 +203,8 @@ class Sweeper:
             self._services.work.set()
 
     async def _run_job(self, face: Face, now: int) -> bool:
-        """Run one job and return whether it is finished. A failure is logged, and the job is
-        retried later.
-
-        Arguments:
-            now: store time, later than the job's due time.
-        """
+        """Return whether the job is finished. A failure is logged, and the job is retried later.
+        `now` is store time, later than the job's due time."""
         name, share = face.partition, _share_of(face)
         try:
             if share is not None and not await self._share_holds.take(self._services, share):

@@ -222,11 +222,8 @@ class _VersionedPage:
     async def _add_versions(
         self, rows: list[_Row], name: bytes, head: BlobRecord, first_id: int
     ) -> base.Position | None:
-        """Add the rows of versions that precede a head.
-
-        Returns: the position of the next page when this one is complete or has read enough; None =
-            all were added.
-        """
+        """Add the rows of versions that precede a head. Return the position of the next page when
+        this one is complete or has read enough; None = all were added."""
         partition = Partition(self._keyspace, name)
         is_there = head.deletion is None and not head.vacant
         below = blob_records.as_version(head).version if is_there else None

@@ -55,14 +55,8 @@ class _Garbage(msgspec.Struct, frozen=True):
 
 
 class SparingRemoval:
-    """Removes for a sweep, except the contents that readers of other gateways use.
-
-    Arguments:
-        named: these contents (Horizon.named).
-
-    Attributes:
-        has_spared: whether anything was left to them.
-    """
+    """Removes for a sweep, except the contents `named` that readers of other gateways use.
+    `has_spared`: something was left to them."""
 
     def __init__(self, removal: RemovalBatch, named: frozenset[int] = frozenset()) -> None:
         self._removal = removal

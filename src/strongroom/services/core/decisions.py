@@ -94,11 +94,8 @@ class Reads:
 
 
 class Found:
-    """The records that were read. Each is decoded when it is first asked for.
-
-    Arguments:
-        records: in the order of the reads.
-    """
+    """The records that were read, in the order of the reads. Each is decoded when it is first asked
+    for."""
 
     __slots__ = ("_records", "_values")
 

@@ -141,12 +141,8 @@ async def acquire_in_turn(
     attempt: Callable[[], Awaitable[LeaseResult]],
     lease_of: Callable[[Record | None], Lease | None],
 ) -> LeaseResult:
-    """Acquire a lease for a request that waits, in order of arrival with the other waiters.
-
-    Arguments:
-        refs: the record that holds the lease, then other records whose change triggers a new
-            attempt.
-        lease_of: returns the lease in the first of them.
+    """Acquire a lease for a request that waits, in order of arrival with the other waiters. `refs`
+    begins with the record that holds the lease; a change of the others triggers a new attempt too.
     """
     assert isinstance(call.input, AcquireLease)
     if await holds(services, call.input, refs[0], lease_of):

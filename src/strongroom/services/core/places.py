@@ -34,8 +34,6 @@ class PlaceKind(msgspec.Struct, frozen=True):
     Attributes:
         ref: takes (account, name) and returns the key of its record.
         read: takes the record and returns the facts that a request needs.
-        missing: the error where there is none.
-        is_name: returns whether the name is valid for this kind.
     """
 
     ref: Callable[[str, str], Ref]

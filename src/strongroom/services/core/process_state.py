@@ -12,17 +12,14 @@ T = TypeVar("T")
 
 
 class ProcessState:
-    """The state objects of one server, by type.
-
-    Arguments:
-        given: objects that the program was composed with. Others are made at their first use.
-    """
+    """The state objects of one server, by type. `given` are those that the program was composed
+    with; others are made at their first use."""
 
     def __init__(self, given: Iterable[object] = ()) -> None:
         self._objects: dict[type, object] = {type(one): one for one in given}
 
     def of(self, kind: type[T]) -> T:
-        """It is made at its first use, so its constructor needs no arguments."""
+        """The type's constructor needs no arguments."""
         found = self._objects.get(kind)
         if found is None:
             found = self._objects[kind] = kind()

@@ -68,12 +68,7 @@ class FoundPlace(NamedTuple):
 
 
 class PlaceRemoval(NamedTuple):
-    """How a place is removed.
-
-    Attributes:
-        generation: when the place was created.
-        steps: the steps of its commit.
-    """
+    """How a place is removed. `generation` is when it was created."""
 
     generation: int
     steps: tuple[Step, ...]

@@ -55,11 +55,8 @@ class RestorePlace(msgspec.Struct, frozen=True):
 
 
 class PlaceDeletion:
-    """The writes of a deletion.
-
-    Arguments:
-        days: the retention of the deleted place; 0 = it is not kept.
-    """
+    """The writes of a deletion. `days` is the retention of the deleted place; 0 = it is not
+    kept."""
 
     def __init__(self, kind: SoftDeleteKind, call: Call[Any], days: int) -> None:
         self._kind = kind

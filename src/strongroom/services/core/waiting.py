@@ -46,11 +46,8 @@ class MustWait(Exception):
 
 
 class QueuePlace:
-    """A waiter's place in a queue; made by `Turns.take`.
-
-    Attributes:
-        at_front: done once all earlier waiters have left.
-    """
+    """A waiter's place in a queue; made by `Turns.take`. `at_front` is done once all earlier
+    waiters have left."""
 
     __slots__ = ("_queue", "_queues", "_ref", "at_front")
 
@@ -88,11 +85,7 @@ class Turns:
 
 class Waiting:
     """Waits for changes of one engine's records. `stop` ends every wait with the waiter's last
-    error.
-
-    Arguments:
-        disposable: keeps the queues of waiters.
-    """
+    error."""
 
     def __init__(self, engine: Engine, disposable: ProcessState) -> None:
         self._engine = engine
@@ -163,11 +156,8 @@ class Waiting:
         attempt: Callable[[], Awaitable[T]],
         client: RequestClient | None = None,
     ) -> T:
-        """Like `until_answered`, but serves the waiters for one record at this gateway in order of
-        arrival.
-
-        Arguments:
-            timeout_error: raised when the time is over before the waiter's turn has come.
+        """As `until_answered`, but in order of arrival among the waiters for one record at this
+        gateway. `timeout_error` is raised when the time is over before the waiter's turn has come.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s

@@ -56,11 +56,8 @@ class Claims:
 
     @contextmanager
     def hold(self, partition: Partition, competes: bool = False) -> Iterator[Claim]:
-        """Yield an empty claim. Its messages are released when the context ends.
-
-        Arguments:
-            competes: the retrieval also tries for messages that others have claimed.
-        """
+        """Yield an empty claim. Its messages are released when the context ends. `competes`: the
+        retrieval also tries for messages that others have claimed."""
         claimed = self._claimed.setdefault(partition, _Claimed())
         claimed.holders += 1
         claim = Claim(claimed, competes)
@@ -87,11 +84,8 @@ class _Claimed:
 
 
 class Claim:
-    """The messages that one retrieval has claimed; made by `Claims.hold`.
-
-    Attributes:
-        has_skipped: whether it has left a message to another claim.
-    """
+    """The messages that one retrieval has claimed; made by `Claims.hold`. `has_skipped`: it has
+    left a message to another claim."""
 
     __slots__ = ("_all", "_competes", "_own_names", "_releases", "has_skipped")
 

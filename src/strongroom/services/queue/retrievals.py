@@ -65,11 +65,8 @@ class PeekMessages(msgspec.Struct, frozen=True):
 
 
 class Retrieving(NamedTuple):
-    """What this gateway remembers of its retrievals. To lose it costs only time.
-
-    Attributes:
-        fronts: where the messages that have not expired begin.
-    """
+    """What this gateway remembers of its retrievals. To lose it costs only time. `fronts` are where
+    the messages that have not expired begin."""
 
     claims: Claims
     offsets: SearchOffsets
@@ -148,12 +145,8 @@ async def _get(
     call: Call[GetMessages],
     no_message_error: StorageError | None = None,
 ) -> Messages:
-    """Take messages that are visible now.
-
-    Arguments:
-        no_message_error: the error of the MustWait that is raised when there are none; None =
-            return none.
-    """
+    """Take messages that are visible now. If there are none, a MustWait with `no_message_error` is
+    raised; None = return none."""
     decided = 0
     for searches in itertools.count():
         # An attempt of a waiting request comes here again after a while.

@@ -31,10 +31,7 @@ _REPEATED_READS_MAX: Final = 4
 
 async def sweep_messages(services: Services, removal: RemovalBatch, job: Job, stamp: int) -> None:
     """Remove the messages of epochs that ended with a clearing or deletion, or that never began.
-
-    Arguments:
-        stamp: of the commit that scheduled the job; that commit may have begun an epoch too.
-    """
+    The commit `stamp` scheduled the job, and may have begun an epoch too."""
     (record,) = await services.store.read([keys.queue(*job.token.split("/"))])
     queue = records.QUEUE.of(record)
     alive = queue is not None and queue.generation == job.generation
@@ -95,11 +92,8 @@ class _Expired(NamedTuple):
 
 
 async def expire_messages(services: Services, job: Job, due: int, pause_s: float) -> None:
-    """Remove expired messages, and schedule the job for the next expiry.
-
-    Arguments:
-        due: when this job fell due; if the ledger has another time, another job does the work.
-    """
+    """Remove expired messages, and schedule the job for the next expiry. `due` is when this job
+    fell due; if the ledger has another time, another job does the work."""
     partition = keys.message_partition(job.generation, job.epoch)
     concurrent_puts = 0
     while True:

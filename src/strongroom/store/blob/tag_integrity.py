@@ -15,11 +15,7 @@ from strongroom.store.core.records import Job, JobKind
 
 
 class TagEntriesCheck:
-    """All entries of a store: noted one by one, then claimed by the blobs that have the tags.
-
-    Attributes:
-        entry_count: how many were noted.
-    """
+    """All entries of a store: noted one by one, then claimed by the blobs that have the tags."""
 
     def __init__(self) -> None:
         self.entry_count = 0
@@ -66,11 +62,7 @@ class TagEntriesCheck:
         is_swept: Callable[[int], bool],
     ) -> Iterator[tuple[str, str]]:
         """Yield (place, problem) of each entry that no blob has claimed and no job removes.
-
-        Arguments:
-            records: all records, once more.
-            is_swept: returns whether a job cleans up after the container of this generation.
-        """
+        `is_swept`: a job cleans up after the container of this generation."""
         if not self._unclaimed:
             return
         for ref, _ in records:

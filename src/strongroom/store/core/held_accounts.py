@@ -16,11 +16,8 @@ PLACE_RANGES: Final = tuple(
 
 
 def held_accounts(keyspaces: Iterable[bytes]) -> tuple[str, ...]:
-    """Return the names of the accounts that have a container, share, queue or table, sorted.
-
-    Arguments:
-        keyspaces: those of all `PLACE_RANGES`.
-    """
+    """The accounts that have a container, share, queue or table, sorted. `keyspaces` are those of
+    all `PLACE_RANGES`."""
     return tuple(
         sorted({keyspace[1:].decode("ascii", "backslashreplace") for keyspace in keyspaces})
     )

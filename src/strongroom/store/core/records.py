@@ -182,12 +182,8 @@ class Job(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Codec(Generic[R]):
-    """Encodes and decodes the records of one type.
-
-    Arguments:
-        kind: the type of the struct.
-        version: the first byte of each record. `decode` refuses other versions.
-    """
+    """Encodes and decodes the records of one type. `version` is the first byte of each record;
+    `decode` refuses other versions."""
 
     def __init__(self, kind: type[R], version: int = 1) -> None:
         self._kind = kind

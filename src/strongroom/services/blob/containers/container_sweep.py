@@ -34,13 +34,8 @@ _START: Final = Position(b"", b"")
 async def sweep_container(
     services: Services, removal: RemovalBatch, generation: int, deleted: int
 ) -> bool:
-    """Drop all blobs of a generation except those that are being read.
-
-    Arguments:
-        deleted: the stamp of the container's deletion.
-
-    Returns: whether nothing is left.
-    """
+    """Drop all blobs of a generation except those that are being read. Return whether nothing is
+    left. `deleted` is the stamp of the container's deletion."""
     horizon = await services.store.gateways.horizon()
     if horizon.stamp <= deleted:
         return False
@@ -79,15 +74,12 @@ async def sweep_container(
 async def expire_container(
     services: Services, removal: RemovalBatch, job: Job, deleted: int
 ) -> bool:
-    """Drop a deleted container whose retention has ended, unless it was restored.
+    """Drop a deleted container whose retention has ended, unless it was restored. Return whether
+    nothing is left to do.
 
-    Its record is removed last, so that after a crash the sweep is done again.
-
-    Arguments:
-        deleted: the stamp of the deletion that ordered the job. A container that was restored and
-            deleted again has another one.
-
-    Returns: whether nothing is left to do.
+    Its record is removed last, so that after a crash the sweep is done again. `deleted` is the
+    stamp of the deletion that ordered the job; a container that was restored and deleted again has
+    another one.
     """
     account, name = job.token.split("/")
     ref = keys.deleted_place(keys.container(account, name), job.generation)

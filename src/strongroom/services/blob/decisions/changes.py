@@ -72,13 +72,8 @@ class _HeadRecordChange:
 
 
 class BlobChange:
-    """The writes of one commit in one blob's partition.
-
-    Arguments:
-        generation: the container's.
-        head_record: the record at the head's key before the commit: a head, a soft-deleted head,
-            a vacant one, or None.
-    """
+    """The writes of one commit in one blob's partition. `head_record` is at the head's key before
+    the commit: a head, a soft-deleted head, a vacant one, or None."""
 
     def __init__(
         self,
@@ -118,12 +113,8 @@ class BlobChange:
         self._place.write(self._with_tag_token(head, self._place.before))
 
     def remove_head(self, version: int = 0) -> None:
-        """Remove the head. A vacant record stays in its place while there are previous versions.
-
-        Arguments:
-            version: the id that the head has as a previous version from now on; 0 = it becomes
-                none.
-        """
+        """A vacant record stays in its place while there are previous versions. `version` is the id
+        that the head has as a previous version from now on; 0 = it becomes none."""
         self._place.write(None)
         self._place.last_version = version
 

@@ -175,12 +175,8 @@ def split_head(head_record: BlobRecord | None) -> tuple[BlobRecord | None, BlobR
 
 
 class _CallerDecision(Decision[tuple[T, bool]], Generic[T], frozen=True):
-    """A decision on one blob on behalf of a caller, who is authorized first.
-
-    Arguments:
-        named: the snapshot or version that is named; None = it is the head.
-        body: the records of the head's body; None = they are not read.
-    """
+    """A decision on one blob on behalf of a caller, who is authorized first. `named` None = the
+    head is named. `body` None = the records of the head's body are not read."""
 
     call: Call[Any]
     change: BlobDecision[T]

@@ -56,12 +56,10 @@ def version_among(
 async def read_with_time(
     services: Services, pick: Pick[R], reads: Reads, named: ReadOne[Any]
 ) -> tuple[Found, R | None, int]:
-    """Read records, decode one with `pick`, and return a time at which that one was current.
+    """Read records, decode the one `named` with `pick`, and return a time at which that one was
+    current.
 
     That time is store time if the record depends on time, else the record's own modification.
-
-    Arguments:
-        named: the record that `pick` is given; its version is its last change.
     """
     found = Found(await services.store.read(reads.refs))
     record, is_timed = pick(found, named)

@@ -31,11 +31,8 @@ from strongroom.store.blob.blob_records import BlobRecord
 
 
 def refuse_change(head: BlobRecord, state: BlobState, appends: bool = False) -> None:
-    """Refuse with 409 a change of a protected blob's content, metadata or properties.
-
-    Arguments:
-        appends: blocks are added to an append blob, which its container may permit.
-    """
+    """Refuse with 409 a change of a protected blob's content, metadata or properties. `appends`:
+    blocks are added to an append blob, which its container may permit."""
     container = state.protection
     if appends and container is not None and container.appends:
         rules.require_permitted(head.immutability, Attempt.CHANGE, state.now)

@@ -50,11 +50,8 @@ Found = list[tuple[Past, BlobRecord]]
 async def find_snapshots(
     store: Engine, partition: Partition, most: int, is_wanted: IsWanted, newer_than: int = 0
 ) -> Found:
-    """Return the oldest snapshots of a blob that match `is_wanted`, at most `most`.
-
-    Arguments:
-        newer_than: return only snapshots that are younger than these ticks.
-    """
+    """Return the oldest snapshots of a blob that match `is_wanted`, at most `most`. They are
+    younger than `newer_than` (ticks)."""
     first, until = keys.snapshot_range()
     if newer_than:
         first = keys.snapshot(newer_than).name + b"\0"

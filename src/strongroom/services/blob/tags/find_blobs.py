@@ -139,10 +139,8 @@ class _Search:
             position = page.resume
 
     async def _search(self, container: str, generation: int, entry: bytes) -> bytes | None:
-        """Add the matches of one container, from `entry` on.
-
-        Returns: the entry where the next page begins; None when the container has no more.
-        """
+        """Add the matches of one container, from `entry` on. Return the entry where the next page
+        begins; None when the container has no more."""
         request = self.call.input
         if self._is_limit_reached():
             return entry

@@ -78,12 +78,8 @@ def copy_order(
     metadata: Metadata | None,
     destination: str,
 ) -> CopyOrder:
-    """Return the copy order from which `reopen_source` opens this source again.
-
-    Arguments:
-        local: where the source is on this server; None = it is on another.
-        metadata: the metadata of the destination; None = the source's.
-    """
+    """Return the copy order from which `reopen_source` opens this source again. `local` None = it
+    is on another server. `metadata` is the destination's; None = the source's."""
     if local is None:
         return CopyOrder(url=url, etag=source.etag, metadata=metadata, destination=destination)
     return CopyOrder(

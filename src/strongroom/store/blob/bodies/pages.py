@@ -124,11 +124,8 @@ def _stamps(number: int, sweep: BodySweep) -> Iterator[int]:
 
 
 async def _end(sweep: BodySweep, where: MapPlace, newest: int) -> None:
-    """Make the present state of a map empty: no head names it any more, or ever will.
-
-    Arguments:
-        newest: the newest state that a live snapshot names, 0 = there is none.
-    """
+    """Make the present state of a map empty: no head names it any more, or ever will. `newest` is
+    the newest state that a live snapshot names, 0 = there is none."""
     store = sweep.place.store
     if await extents.is_ended(store, where):
         return

@@ -234,11 +234,7 @@ class Mutation(msgspec.Struct, frozen=True):
 
 def preview(span: LeafSpan, versions: Sequence[Leaf], size_bytes: int) -> Extents:
     """Return the extents of a leaf after a change without a rewrite; coming extents are written
-    `NOW`.
-
-    Arguments:
-        size_bytes: how many bytes are put into the span; 0 = it is cleared.
-    """
+    `NOW`. `size_bytes` are put into the span; 0 = it is cleared."""
     extents = versions[-1].extents if versions else ()
     if not size_bytes:
         return leaves.cut(extents, span.start, span.end)

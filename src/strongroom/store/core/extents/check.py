@@ -91,12 +91,8 @@ class MapsCheck:
         return frozenset(self._maps)
 
     def judge(self, number: int, size_bytes: int, living: Collection[int]) -> list[str]:
-        """Return the violations of one map.
-
-        Arguments:
-            size_bytes: the content's present length; 0 when only its snapshots are left.
-            living: the stamps of its snapshots.
-        """
+        """Return the violations of one map. `size_bytes` is the content's present length; 0 when
+        only its snapshots are left. `living` are the stamps of these."""
         one = self._maps.get(number, _Map())
         self.has_waste = self.has_waste or bool(one.clears)
         problems: list[str] = []

@@ -252,11 +252,8 @@ async def rewritten(
     laid: Sequence[Run],
     data: bytes = b"",
 ) -> bytes:
-    """Return the bytes of a leaf's runs, one after another.
-
-    Arguments:
-        extents: the leaf's new extents; the coming bytes are `data`, at the beginning of `span`.
-    """
+    """Return the bytes of a leaf's runs, one after another. `extents` are the leaf's new ones; the
+    coming bytes are `data`, at the beginning of `span`."""
     stored = [one for one in extents if not change.is_pending_content(one.store)]
     fetched = await fetch(store, place, [(span.leaf, one.store) for one in stored])
     image = bytearray(LEAF_BYTES)

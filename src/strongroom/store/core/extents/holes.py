@@ -56,13 +56,8 @@ def allocated(extents: Extents) -> Spans:
 
 
 def dug(before: Leaf, extents: Extents, stamp: int) -> Holes:
-    """Return the holes of a leaf after a change.
-
-    A sector has one hole, the youngest. One that is wholly allocated has none.
-
-    Arguments:
-        extents: the leaf's extents after the change.
-    """
+    """Return the holes of a leaf after a change to `extents`. A sector has one hole, the youngest;
+    one that is wholly allocated has none."""
     kept = allocated(extents)
     gone = widened(without(allocated(before.extents), kept), SECTOR_BYTES)
     if not gone and not before.holes:

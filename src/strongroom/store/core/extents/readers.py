@@ -56,11 +56,8 @@ class MapReaders:
             _remove(self._mutations, partition, over)
 
     def pins(self, partition: Partition, snapshot: int) -> Pins:
-        """Return the present readers of earlier states; call it again in each decision.
-
-        Arguments:
-            snapshot: the stamp of the newest snapshot of the content, 0 = there is none.
-        """
+        """Return the present readers of earlier states; call it again in each decision. `snapshot`
+        is the newest snapshot's stamp, 0 = there is none."""
         readers = self._readers.get(partition, ())
         return Pins(snapshot, max((reading.at for reading in readers), default=0))
 

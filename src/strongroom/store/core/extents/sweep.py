@@ -66,13 +66,9 @@ async def no_pause() -> None:
 
 
 class Sweep:
-    """One sweep of a map.
-
-    Arguments:
-        living: the stamps of the existing snapshots. The caller reads them after the records that
-            ordered the sweep.
-        horizon: readers of other gateways see all commits with smaller stamps.
-    """
+    """One sweep of a map. The caller reads the stamps of the existing snapshots, `living`, after
+    the records that ordered the sweep. Readers of other gateways see all commits with smaller
+    stamps than `horizon`."""
 
     def __init__(
         self,

@@ -264,12 +264,8 @@ async def _change(
     draft: Draft,
     check: Callable[[BlobRecord], dict[str, Any]],
 ) -> BlobWritten:
-    """Commit a change of pages together with the head.
-
-    Arguments:
-        check: pure: raises if the head forbids the change, and returns the other changes of the
-            head.
-    """
+    """Commit a change of pages together with the head. `check` is pure: it raises if the head
+    forbids the change, and returns the other changes of the head."""
     partition = _partition(call)
     maps, sweeps = readers.maps, 0
     while True:
