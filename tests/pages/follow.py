@@ -21,7 +21,7 @@ from pathlib import Path
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer, Server
 from tests.cli.command import in_process
-from tests.pages.blocks import Block, blocks
+from tests.pages.blocks import ROOT, Block, blocks
 from tests.pages.commands import complaints, lines_of, runs_here, words_of
 from tests.pages.python_runs import PythonRuns
 
@@ -97,7 +97,11 @@ class Follower:
         """Return the environment: this project's programs first, nobody's own settings."""
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         store = f"azure://devstoreaccount1/meeting?endpoint={self.server.url}/devstoreaccount1"
-        own = {"HOME": str(self.folder), "PYTHONPATH": str(self.folder), "LANG": "C.UTF-8"}
+        own = {
+            "HOME": str(self.folder),
+            "PYTHONPATH": f"{self.folder}{os.pathsep}{ROOT}",
+            "LANG": "C.UTF-8",
+        }
         said = {"AZURE_STORAGE_CONNECTION_STRING": "", "AZURITE_ACCOUNTS": ""}
         return {"PATH": path, **own, **said, "STRONGROOM_STORE": store}
 
