@@ -21,16 +21,15 @@ from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.model import AsyncRequest, Handle
-from strongroom.services.file.node.access import ByHandle
+from strongroom.services.file.node.access import ByHandle, by_handle
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
-from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.opens import Opens
 from strongroom.store.file.file_records import FileRecord
 
 
 def access_of(handle: Handle) -> ByHandle:
     """Return the access of a handle to its file or directory."""
-    return ByHandle(TreeOrigin(handle.access), handle.node_id)
+    return by_handle(handle.access, handle.node_id)
 
 
 def after(

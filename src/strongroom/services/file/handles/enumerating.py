@@ -27,7 +27,7 @@ from strongroom.services.file.handles.model import (
     Handle,
     RequestedEnumeration,
 )
-from strongroom.services.file.node.access import ByHandle, look, share_of
+from strongroom.services.file.node.access import by_handle, look, share_of
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.open_handle import Enumeration
 from strongroom.services.file.opens.opens import Opens
@@ -109,7 +109,7 @@ async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
     """Return the row of `.` or `..`. The root is its own parent."""
     is_own = name == "." or handle.is_root
     node_id = handle.node_id if is_own else handle.parent_id
-    seen = await look(services, ByHandle(TreeOrigin(handle.access), node_id))
+    seen = await look(services, by_handle(handle.access, node_id))
     return EnumeratedNode(name, node_id, seen.record, 0)
 
 

@@ -9,9 +9,12 @@ its id, since nobody can delete it. So by a handle, only the share and the attri
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final
+
 import msgspec
 
-from strongroom.engines.base import Partition, Ref
+from strongroom.engines.base import Partition, Ref, ref_of
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import copies
@@ -21,6 +24,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.names.node_writes import root_attributes
 from strongroom.services.file.node.origins import ShareOrigin, TreeOrigin
 from strongroom.services.file.opens.admission import facts_of
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.snapshots.past_states import attributes_at
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
@@ -30,6 +34,9 @@ from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.store.tree.tree_records import NameRecord
 from strongroom.values import Purpose
+
+# Each operation of a handle makes its access.
+_REMEMBERED: Final = 256
 
 
 class AccessReads(msgspec.Struct, frozen=True):
@@ -94,7 +101,7 @@ class NodeAccess(msgspec.Struct, frozen=True):
     @property
     def attributes_ref(self) -> Ref:
         """The address of the attributes."""
-        return keys.file_attributes(self.generation, self.id)
+        return ref_of((self.partition, keys.FILE_KEY))
 
     @property
     def map(self) -> MapPlace:
@@ -171,7 +178,7 @@ class ByPath(NodeAccess, frozen=True):
 
 
 class ByHandle(NodeAccess, frozen=True):
-    """The access of an SMB client by an open, whose file keeps its id.
+    """The access of an SMB client by an open, whose file keeps its id; made by `by_handle`.
 
     Attributes:
         is_change: whether it changes the file. A copy that began while the handle was open forbids
@@ -180,13 +187,14 @@ class ByHandle(NodeAccess, frozen=True):
 
     origin: TreeOrigin
     id: int
+    partition: Partition
     purpose: Purpose = Purpose.GROWTH
     is_change: bool = False
 
     def at_serial_point(self) -> ByHandle:
         """See NodeAccess."""
         assert self.origin.snapshot is None, "what a handle of a snapshot may do changes nothing"
-        return msgspec.structs.replace(self, is_change=True)
+        return ByHandle(self.origin, self.id, self.partition, self.purpose, is_change=True)
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
         """See NodeAccess. Raises: StorageError SHARE_GONE, HANDLE_CLOSED (there are no attributes,
@@ -207,6 +215,12 @@ class ByHandle(NodeAccess, frozen=True):
         if record is None:
             raise StorageError(file_errors.HANDLE_CLOSED)
         return record
+
+
+@lru_cache(_REMEMBERED)
+def by_handle(access: ShareAccess, node_id: int) -> ByHandle:
+    """Return the access to an open directory or file of a share or snapshot."""
+    return ByHandle(TreeOrigin(access), node_id, keys.file(access.generation, node_id))
 
 
 class NodeState(msgspec.Struct, frozen=True):
