@@ -8,14 +8,27 @@ from typing import Any
 import pytest
 
 from strongroom.operations.file import file, share
+from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.runner import Services
+from strongroom.services.file.handles.deciding import Touched
 from strongroom.services.file.names.smb_properties import SmbProperties
+from strongroom.services.file.node import changing
 from strongroom.services.file.node import reading as node_reading
+from strongroom.services.file.node.access import by_handle
+from strongroom.services.file.node.changing import (
+    AdmittedAccess,
+    BytesChange,
+    Cleared,
+    change_bytes,
+)
 from strongroom.services.file.opens.admission import enter
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.rest import files, nodes, ranges
 from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
+from strongroom.services.file.snapshots.past_sweep import sweep_bytes
 from strongroom.store.core.extents import Draft
+from strongroom.store.core.extents.model import CLEARS_MAX, WRITE_BYTES_MAX
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 
@@ -127,5 +140,57 @@ def test_what_is_written_while_a_file_is_cut_does_not_come_back(
         await do.run(on, file.SET_FILE_PROPERTIES, "f", SetFileProperties(size_bytes=0))
         await do.run(on, file.SET_FILE_PROPERTIES, "f", longer)
         assert await do.read(on, "f") == bytes(KIB * 2)
+
+    given.run(scenario)
+
+
+async def many_clears(on: Services) -> int:
+    """Leave as many long clears of a file as may be pending. Returns its length."""
+    await do.create(on, "f", 1 << 40)
+    size_bytes = 1 << 40
+    for _ in range(CLEARS_MAX):
+        size_bytes -= 2 * WRITE_BYTES_MAX
+        await do.run(on, file.SET_FILE_PROPERTIES, "f", SetFileProperties(size_bytes=size_bytes))
+    return size_bytes
+
+
+def test_a_change_waits_until_sweeps_have_made_room() -> None:
+    async def scenario() -> None:
+        on = await do.services()
+        size_bytes = await many_clears(on)
+        await do.clear(on, "f", 0, 4 * WRITE_BYTES_MAX)
+        assert (await do.look(on, "f")).record.size_bytes == size_bytes
+        assert do.problems(on) == []
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("is_patient", [False, True])
+def test_a_change_waits_for_few_sweeps_unless_it_is_patient(
+    monkeypatch: pytest.MonkeyPatch, is_patient: bool
+) -> None:
+    async def scenario() -> None:
+        on = await do.services()
+        await many_clears(on)
+        seen = await do.look(on, "f")
+        waits = 0
+
+        async def sweep_late(*values: Any) -> bool:
+            nonlocal waits
+            waits += 1
+            return waits < 30 or await sweep_bytes(*values)
+
+        monkeypatch.setattr(changing, "sweep_bytes", sweep_late)
+        access = by_handle(
+            ShareAccess(given.ACCOUNT, do.SHARE, seen.where.generation), seen.where.id
+        )
+        edit = Touched(Touch.WRITE, frozenset())
+        change = BytesChange(Cleared(0, 4 * WRITE_BYTES_MAX), edit, is_patient=is_patient)
+        attempt = change_bytes(on, AdmittedAccess(access), change)
+        if is_patient:
+            await attempt
+            assert waits == 30
+        else:
+            assert await given.refused(attempt) == (503, "ServerBusy")
 
     given.run(scenario)
