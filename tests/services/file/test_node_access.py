@@ -194,3 +194,14 @@ def test_a_change_waits_for_few_sweeps_unless_it_is_patient(
             assert await given.refused(attempt) == (503, "ServerBusy")
 
     given.run(scenario)
+
+
+def test_no_lease_is_named_for_a_name_that_is_free() -> None:
+    async def scenario() -> None:
+        on = await do.services()
+        lease_id = "aaaaaaaa-0000-0000-0000-000000000000"
+        expected = (412, "LeaseNotPresentWithFileOperation")
+        assert await given.refused(do.create(on, "f", lease_id=lease_id)) == expected
+        assert await do.names(on) == []
+
+    given.run(scenario)
