@@ -219,8 +219,6 @@ def _is_mounted(call: Call[Any]) -> bool:
 
 
 def _blob_source(parsed: ParsedRequest, container: str, blob: str, generation: int) -> LocalSource:
-    """Return the source blob. Raises: StorageError CannotVerifyCopySource for an invalid name or
-    time."""
     text, version_text = parsed.query.get("snapshot"), parsed.query.get("versionid")
     try:
         names.check_blob(blob, container)
@@ -234,10 +232,7 @@ def _blob_source(parsed: ParsedRequest, container: str, blob: str, generation: i
 
 
 def _share_snapshot(parsed: ParsedRequest) -> int | None:
-    """Return the snapshot of the share, in ticks; None if the URL names no snapshot.
-
-    Raises: StorageError CannotVerifyCopySource if the time is malformed.
-    """
+    """In ticks; None if the URL names no snapshot."""
     text = parsed.query.get("sharesnapshot")
     try:
         return None if text is None else snapshot_time(text, "sharesnapshot")

@@ -38,14 +38,8 @@ class FailedLogons:
         self._lines = 0
 
     def note(self, how: str, account: str, address: str, now: float) -> None:
-        """Note a failed logon.
-
-        Arguments:
-            how: the protocol, and what was refused.
-            account: the name that the client gave, of any form.
-            address: the client's address.
-            now: seconds of a monotonic clock.
-        """
+        """`how` is the protocol, and what was refused. `account` is what the client gave, of any
+        form. `now` is in seconds of a monotonic clock."""
         name = account if _NAME.fullmatch(account) else ""
         left_out = self._ration.left_out((how, name, address), now)
         if left_out is None:

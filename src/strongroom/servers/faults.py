@@ -1,9 +1,8 @@
 """Fault injection: the faults that a test server applies to requests as a plan prescribes.
 
 Lives here: which requests a fault hits, and which fault. Must not live here: the endpoint that
-takes plans (own_endpoints.py), or anything that a server without a test clock does. The choice is
-repeatable. It depends only on the seed, the rule and the number of requests that matched the rule
-before.
+takes plans (own_endpoints.py). The choice is repeatable. It depends only on the seed, the rule and
+the number of requests that matched the rule before.
 """
 
 from __future__ import annotations
@@ -34,8 +33,6 @@ Pattern = Annotated[str, msgspec.Meta(max_length=_PATTERN_CHARS_MAX)]
 
 
 class Fault(enum.Enum):
-    """The fault that a request meets."""
-
     PASS = "pass"  # noqa: S105 - no password
     """No fault; used in scripts."""
     BUSY = "busy"

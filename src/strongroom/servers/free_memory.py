@@ -1,9 +1,8 @@
 """Returns free memory of this process to the system.
 
-Lives here: when to do it, and the two calls of the C library. Must not live here: who uses memory.
-The C library keeps freed memory for later use, even after a burst of uploads, and other programs
-cannot use it. If the library has no such call (musl, macOS), nothing happens. Source:
-malloc_trim(3), mallopt(3), proc(5) on statm.
+Lives here: when to do it, and the two calls of the C library. The C library keeps freed memory for
+later use, even after a burst of uploads, and other programs cannot use it. If the library has no
+such call (musl, macOS), nothing happens. Source: malloc_trim(3), mallopt(3), proc(5) on statm.
 """
 
 from __future__ import annotations
@@ -62,12 +61,7 @@ def resident_bytes() -> int:
 
 
 class MemoryReturn:
-    """Every ten seconds, returns memory if the resident size is well above its minimum so far.
-
-    Arguments:
-        resident: see `resident_bytes`.
-        trim: see `trim_heap`.
-    """
+    """Every ten seconds, returns memory if the resident size is well above its minimum so far."""
 
     def __init__(
         self, resident: Callable[[], int] = resident_bytes, trim: Callable[[], None] = trim_heap
@@ -85,7 +79,6 @@ class MemoryReturn:
             self._trim()
 
     async def run(self) -> None:
-        """Call `check` every ten seconds, until cancelled."""
         while True:
             await asyncio.sleep(_INTERVAL_S)
             self.check()

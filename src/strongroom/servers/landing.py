@@ -1,8 +1,8 @@
 """The page for a person whose browser opens the address of a service.
 
 Lives here: when it is shown, and its text. Must not live here: the server's own endpoints
-(own_endpoints.py), documents of Azure's protocol. Without it a browser would show the XML of
-InvalidUri, since a path without an account names nothing.
+(own_endpoints.py). Without it a browser would show the XML of InvalidUri, since a path without an
+account names nothing.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ def is_for(request: Request) -> bool:
 
 
 async def answer() -> Response:
-    """Return the page."""
     headers = [
         ("Content-Type", f"{_HTML}; charset=utf-8"),
         ("Content-Security-Policy", "default-src 'none'"),

@@ -77,16 +77,15 @@ class Pressure:
         self._judge(now)
 
     def request_served(self) -> None:
-        """Note that a request was answered."""
         if not self._is_stalled:
             self._serves_nobody_since = None
 
     def observe_health(self, health: Health) -> None:
-        """Note the engine's health.
+        """While the engine is stalled, answered requests do not count as service, since some need
+        no engine.
 
-        While the engine is stalled, answered requests do not count as service, since some need no
-        engine. If no allocation has failed lately, there may simply have been no requests. A server
-        without requests does not count as one that serves none.
+        If no allocation has failed lately, there may simply have been no requests. A server without
+        requests does not count as one that serves none.
         """
         now = self._now()
         self._is_stalled = health is Health.STALLED
@@ -97,10 +96,7 @@ class Pressure:
         self._judge(now)
 
     def refuse_upload(self, request: Request) -> None:
-        """Refuse a large body shortly after an allocation failed.
-
-        Raises: StorageError ServerBusy.
-        """
+        """Refuse a large body shortly after an allocation failed."""
         size_bytes = request.body.size_bytes
         if size_bytes is not None and size_bytes <= _SMALL_BODY_BYTES:
             return

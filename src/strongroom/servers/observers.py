@@ -1,7 +1,7 @@
 """The observers of requests: access log, tracing and the tail of requests, where they are on.
 
-Lives here: what an observer is told. Must not live here: any observer. A server without observers
-does not even test for them while it handles a request.
+Lives here: what an observer is told. A server without observers does not even test for them while
+it handles a request.
 
 There are two kinds. A RequestObserver follows a request from its begin, over HTTP and SMB. It may
 use the times that the request waited for the engine, so it costs more. An ExchangeObserver is told

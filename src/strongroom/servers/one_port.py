@@ -73,10 +73,7 @@ class OnePort:
         return Route(named, f"/{first}")
 
     def route_request(self, request: Request) -> Service:
-        """Return the service of a request, and set the request's `mount`.
-
-        Raises: StorageError InvalidUri.
-        """
+        """Also sets the request's `mount`."""
         service, request.mount = self.route(request.host, request.path)
         return service
 

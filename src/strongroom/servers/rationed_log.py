@@ -1,7 +1,7 @@
 """Log lines that many clients, or one in a loop, could cause: few of each kind are written.
 
-Lives here: which line is due, and how many were left out since the last. Must not live here: the
-lines themselves. A flood of lines fills a disk and hides every other line.
+Lives here: which line is due, and how many were left out since the last. A flood of lines fills a
+disk and hides every other line.
 """
 
 from __future__ import annotations
@@ -15,23 +15,15 @@ KEYS_MAX: Final = 1024
 
 
 class Ration:
-    """One line for each key in each interval.
-
-    Arguments:
-        every_s: the interval of a key.
-    """
+    """One line for each key in each interval of `every_s` seconds."""
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._written: OrderedDict[Hashable, tuple[float, int]] = OrderedDict()
 
     def left_out(self, key: Hashable, now: float) -> int | None:
-        """Return how many lines of a key were left out since its last one; None if this one must be
-        left out too.
-
-        Arguments:
-            now: seconds of a monotonic clock.
-        """
+        """How many lines of a key were left out since its last one; None if this one must be left
+        out too. `now` is in seconds of a monotonic clock."""
         found = self._written.get(key)
         if found is not None and now - found[0] < self._every_s:
             self._written[key] = (found[0], found[1] + 1)

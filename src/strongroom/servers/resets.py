@@ -48,8 +48,6 @@ class Resets:
     """Carries out resets.
 
     Attributes:
-        accounts: returns the served accounts.
-        wall_ticks: returns wall time.
         is_durable: whether the store outlives the process.
         requires_signature: whether a request must be signed by a key of each account.
     """
@@ -73,10 +71,8 @@ class Resets:
         return 200, {"removed": removed}
 
     async def run(self, request: Request) -> dict[str, int]:
-        """Carry out a reset. Return how many containers, queues, tables and shares it removed.
-
-        Raises: ResetProblem, the engine's errors.
-        """
+        """How many containers, queues, tables and shares were removed. Raises: ResetProblem, the
+        engine's errors."""
         served = self.accounts()
         accounts, chosen = _scope(request.query, served)
         if self.requires_signature or _is_forwarded(request):
@@ -123,7 +119,7 @@ def _is_forwarded(request: Request) -> bool:
 def _scope(
     query: str | None, served: tuple[Account, ...]
 ) -> tuple[tuple[Account, ...], tuple[Service, ...]]:
-    """Return the accounts and the services that a query names. Raises: ResetProblem."""
+    """The accounts and the services that a query names."""
     pairs = parse_qsl(query or "", keep_blank_values=True)
     given = dict(pairs)
     if len(given) != len(pairs) or set(given) - set(_PARAMETERS):

@@ -142,7 +142,6 @@ def _single_service(context: ServiceContext, request: Request) -> ServiceContext
 
 
 def _routed(contexts: Contexts, router: OnePort, request: Request) -> ServiceContext:
-    """Return the context of the service that the request names. Raises StorageError InvalidUri."""
     return contexts[router.route_request(request)]
 
 
@@ -151,10 +150,7 @@ def _server(
 ) -> HttpServer:
     """Return a server that answers each request in the context that `context_of` returns.
 
-    Arguments:
-        name: of the listener.
-        fallback_context: the context of refusals if a request names no service or could not be
-            read.
+    `fallback_context` is that of refusals if a request names no service or could not be read.
     """
     own, pressure = shared.own, shared.pressure
     answer: _Answer = pipeline.respond if shared.faults is None else shared.faults.respond
@@ -186,12 +182,8 @@ def _server(
 def http_server(
     name: str, handle: Handler, render: RenderError, slices: SliceTurns, shared: Shared
 ) -> HttpServer:
-    """Return a server of the process, with what all listeners share.
-
-    Arguments:
-        name: of the listener.
-        handle, render: as HttpServer's `handler` and `render_error`.
-    """
+    """With what all listeners share. `handle` and `render` are HttpServer's `handler` and
+    `render_error`."""
     return HttpServer(
         watched(handle, shared.observers),
         render,

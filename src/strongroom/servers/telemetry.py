@@ -1,9 +1,9 @@
 """The server's telemetry: metrics, one log line per request, and the formats of the log.
 
-Lives here: observation. Must not live here: decisions. No secret is recorded: signatures and pop
-receipts in a query are masked, and headers and keys are not read. The library of metrics loads an
-HTTP server and more, an eighth of what a start imports. So it is imported where metrics are read,
-and in the background after the start.
+Lives here: observation. No secret is recorded: signatures and pop receipts in a query are masked,
+and headers and keys are not read. The library of metrics loads an HTTP server and more, an eighth
+of what a start imports. So it is imported where metrics are read, and in the background after the
+start.
 """
 
 from __future__ import annotations
@@ -111,7 +111,6 @@ class Telemetry:
         self._sources: list[MetricSource] = []
 
     def add(self, counts: MetricSource) -> None:
-        """Add another source to the exposed metrics."""
         self._sources.append(counts)
 
     def observe(self, exchange: Exchange) -> None:
@@ -133,7 +132,6 @@ class Telemetry:
             _log_request(exchange, operation)
 
     def counts(self) -> ExchangeCounts:
-        """Return what was counted so far."""
         return ExchangeCounts(
             dict(self._requests),
             {operation: tuple(times.counts) for operation, times in self._times.items()},
@@ -198,17 +196,12 @@ async def load_metrics_soon() -> None:
 
 
 class ConnectionMetrics:
-    """The counts of connections that had to make room as metrics.
-
-    Arguments:
-        budget: the places for connections of all ports.
-    """
+    """The counts of connections that had to make room, on all ports, as metrics."""
 
     def __init__(self, budget: ConnectionBudget) -> None:
         self._budget = budget
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values."""
         ended, refused = self._budget.closed_for_newcomers, self._budget.refused
         yield _counter(
             "connections_closed_for_newcomers", "Connections ended for a newcomer.", ended
@@ -227,7 +220,7 @@ class StoreMetrics:
         self._facts = facts
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values; none while the disk cannot be asked."""
+        """No metrics while the disk cannot be asked."""
         from prometheus_client.metrics_core import GaugeMetricFamily
 
         try:
@@ -268,17 +261,10 @@ class StoreMetrics:
 
 
 class ScrubMetrics:
-    """The scrub of the store as metrics.
-
-    Arguments:
-        facts: returns the present facts.
-    """
-
     def __init__(self, facts: Callable[[], ScrubFacts]) -> None:
         self._facts = facts
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values."""
         facts = self._facts()
         interval = "How long a pass of the scrub may take, and how often one begins."
         yield _gauge("scrub_interval_seconds", interval, facts.interval_s)
@@ -293,17 +279,10 @@ class ScrubMetrics:
 
 
 class JobMetrics:
-    """The jobs in the background as metrics.
-
-    Arguments:
-        facts: returns the present facts.
-    """
-
     def __init__(self, facts: Callable[[], JobFacts]) -> None:
         self._facts = facts
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values."""
         facts = self._facts()
         yield _gauge("jobs_running", "Jobs that run now.", facts.running)
         yield _gauge("jobs_failing", "Jobs that failed and are tried again.", facts.failing)
@@ -414,7 +393,7 @@ class TextLines(logging.Formatter):
     """`2026-01-31T23:59:59.123Z WARNING strongroom.http: text`; requests as `name=value`."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one record as text. The traceback of an exception follows on its own lines."""
+        """The traceback of an exception follows on its own lines."""
         facts = getattr(record, "facts", None)
         text = record.getMessage()
         if facts is not None:
@@ -429,7 +408,6 @@ class JsonLines(logging.Formatter):
     """Formats one JSON object per line, with the facts of a request as its own fields."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return one record as a JSON object."""
         entry: dict[str, object] = {
             "time": _timestamp(record),
             "level": record.levelname.lower(),

@@ -16,12 +16,7 @@ _OTHERS: Final = {smb.NAME: "SMB", "console": "the console"}
 
 
 def wanted_ports(of_services: Mapping[str, int], of_all: int | None) -> dict[str, int]:
-    """Return the port of each listener, by the listener's name.
-
-    Arguments:
-        of_services: by the name of the service.
-        of_all: the port of all services; None = there is none.
-    """
+    """By the listener's name. `of_all` is the port of all services; None = there is none."""
     return dict(of_services) if of_all is None else {**of_services, one_port.NAME: of_all}
 
 

@@ -78,12 +78,6 @@ class _Seen(NamedTuple):
 
 
 class ExchangeRecords:
-    """Makes the records of exchanges.
-
-    Arguments:
-        places: writes addresses.
-    """
-
     def __init__(self, places: Places) -> None:
         self._places = places
         self._templates: dict[tuple[object, ...], Template] = {}
@@ -91,7 +85,6 @@ class ExchangeRecords:
     def lines(
         self, exchange: Exchange, listener: str, ended: int, engine_s: float
     ) -> Sequence[bytes]:
-        """Return the lines of the records of an exchange; the arguments are those of `of`."""
         line = self._usual(exchange, listener, ended, engine_s)
         if line is not None:
             return (line,)
@@ -100,10 +93,7 @@ class ExchangeRecords:
     def _usual(
         self, exchange: Exchange, listener: str, ended: int, engine_s: float
     ) -> bytes | None:
-        """Return the line of a usual request, by a template; None for any other.
-
-        Usual is one that succeeded, and has no parts.
-        """
+        """By a template, for a request that succeeded and has no parts; None for any other."""
         request, response = exchange.request, exchange.response
         if request is None or response is None or not exchange.complete:
             return None
@@ -233,7 +223,7 @@ class ExchangeRecords:
         )
 
     def _part(self, whole: AccessRecord, part: PartOutcome) -> AccessRecord:
-        """Return the record of a part: what it does not have of its own is the batch's."""
+        """What a part does not have of its own is the batch's."""
         parsed, outcome = _facts_of(part.facts)
         refusal = outcome if isinstance(outcome, Refusal) else None
         request = None if parsed is None else parsed.request

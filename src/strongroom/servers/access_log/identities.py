@@ -33,11 +33,7 @@ _CACHED_MAX: Final = 1024
 
 
 def identity_of(claim: Claim | None, request: Request | None) -> IdentityField:
-    """Return the field of a request.
-
-    Arguments:
-        claim: None if the credentials were not verified.
-    """
+    """`claim` is None if the credentials were not verified."""
     if isinstance(claim, SharedKeyClaim):
         return _of_key(claim.account, claim.key)
     if isinstance(claim, SasClaim):

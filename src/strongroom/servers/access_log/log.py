@@ -48,15 +48,14 @@ class EngineTime(Protocol):
 
 
 class AccessLog:
-    """Writes a line for each request.
+    """Writes a line for each request. It is made in the event loop.
 
     Arguments:
         name: the path of the file, or writer.STDOUT.
-        places: writes addresses.
         now: wall time in ticks.
         engine: measures the waits for the engine.
 
-    It is made in the event loop. Raises: AccessLogUnusable.
+    Raises: AccessLogUnusable.
     """
 
     def __init__(
@@ -79,13 +78,11 @@ class AccessLog:
         self.writer.start()
 
     def begin(self, request: Request | None) -> None:
-        """See RequestObserver."""
         # Batches and time limits start tasks of their own, which then share the sum of the request.
         if request is None or request.query is not None:
             self._engine.begin()
 
     def observe(self, exchange: Exchange, listener: str) -> None:
-        """See RequestObserver."""
         held = self._held
         held.append((exchange, listener, self._now(), self._engine.spent_s()))
         is_large = exchange.bytes_in + exchange.bytes_out > _HELD_BYTES_MAX
@@ -96,12 +93,10 @@ class AccessLog:
             self._call_later(_HELD_S, self._record_due)
 
     def observe_smb(self, exchange: SmbExchange) -> None:
-        """See RequestObserver."""
         record = self._messages.of(exchange, _SMB, self._now(), self._engine.spent_s())
         self.writer.put(line_of(record))
 
     def _record_held(self) -> None:
-        """Make the lines of the exchanges that are held."""
         held, self._held = self._held, []
         lines: list[bytes] = []
         for exchange, listener, now, engine_s in held:
@@ -123,13 +118,10 @@ class AccessLog:
 
 
 class AccessLogMetrics:
-    """The counts of an access log as metrics."""
-
     def __init__(self, writer: LogWriter) -> None:
         self._writer = writer
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values."""
         from prometheus_client.metrics_core import CounterMetricFamily
 
         for name, what, count in (

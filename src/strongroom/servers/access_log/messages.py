@@ -25,23 +25,11 @@ _US_PER_S: Final = 1_000_000
 
 
 class MessageRecords:
-    """Makes the records of SMB.
-
-    Arguments:
-        places: writes addresses.
-    """
-
     def __init__(self, places: Places) -> None:
         self._places = places
 
     def of(self, exchange: SmbExchange, listener: str, ended: int, engine_s: float) -> AccessRecord:
-        """Return the record of a message.
-
-        Arguments:
-            listener: the name of the port.
-            ended: wall time in ticks.
-            engine_s: how long the message waited for the engine.
-        """
+        """`ended` is wall time in ticks, `engine_s` how long the message waited for the engine."""
         header, seconds = exchange.header, exchange.seconds
         command = name_of(header.command)
         is_refused = exchange.status >> 30 == 3  # the severity "error" of MS-ERREF

@@ -39,23 +39,14 @@ class ShownPlace(msgspec.Struct, frozen=True):
 
 
 class Places:
-    """Writes addresses.
-
-    Arguments:
-        accounts: have the keys by which names are hashed.
-        names: how the names of objects are shown.
-    """
+    """Writes addresses. `accounts` have the keys by which names are hashed."""
 
     def __init__(self, accounts: Accounts, names: ObjectNames) -> None:
         self._accounts = accounts
         self._names = names
 
     def of(self, request: Request, addressed: ResourceAddress | None) -> ShownPlace:
-        """Return the place of a request.
-
-        Arguments:
-            addressed: None if its URL could not be read.
-        """
+        """`addressed` is None if its URL could not be read."""
         origin = f"{'https' if request.tls else 'http'}://{request.host}"
         if self._names is ObjectNames.PLAIN:
             return _plain(origin, request.path, request.query, addressed)

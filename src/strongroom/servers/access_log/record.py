@@ -85,8 +85,6 @@ class Properties(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True
 
 
 class AccessRecord(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """One line."""
-
     time: str
     category: str
     operation_name: str

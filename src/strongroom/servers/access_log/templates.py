@@ -55,7 +55,6 @@ def template_of(record: AccessRecord) -> Template:
 
 
 def filled(template: Template, slots: Slots) -> bytes:
-    """Return the line of a template with these values."""
     # One formatted string is the quickest way to join them.
     t0, t1, t2, t3, t4, t5, t6, t7, t8, t9, t10, t11 = template
     s0, s1, s2, s3, s4, s5, s6, s7, s8, s9, s10 = slots

@@ -126,7 +126,6 @@ class LogWriter:
         self._thread = threading.Thread(target=self._run, name="strongroom-access", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def put(self, lines: bytes) -> None:
@@ -149,11 +148,7 @@ class LogWriter:
         self._wake.set()
 
     def stop(self, timeout_s: float) -> bool:
-        """Write what is queued, and end the thread; return whether everything was written.
-
-        Arguments:
-            timeout_s: how long to wait for the thread.
-        """
+        """Write what is queued, and end the thread; return whether everything was written."""
         self._stopping.set()
         self._hurry.set()
         self._wake.set()

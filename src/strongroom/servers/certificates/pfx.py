@@ -33,13 +33,7 @@ class Pfx:
     key: bytes
 
     def context(self, password: bytes) -> ssl.SSLContext:
-        """Return a server's TLS context with this certificate.
-
-        Arguments:
-            password: that of the encrypted key.
-
-        Raises: TlsUnusable, OSError.
-        """
+        """`password` is that of the encrypted key. Raises: TlsUnusable, OSError."""
         context = new_context()
         with file_of_bytes(self.key + self.certificates) as path:
             try:

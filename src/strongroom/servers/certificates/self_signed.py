@@ -42,14 +42,9 @@ _ADDRESSES: Final = ("127.0.0.1", "::1")
 
 
 def self_signed_certificate(directory: Path, clock: Clock) -> tuple[Path, Path]:
-    """Return a certificate for localhost, made once and used again until shortly before it expires.
-
-    Arguments:
-        directory: an existing directory for the two files.
-        clock: gives the current date.
+    """A certificate for localhost, made once and used again until shortly before it expires.
 
     Returns: the paths of certificate and key; the key is readable by its owner only.
-    Raises: OSError: the directory cannot be written.
     """
     now = datetime_of(clock.wall_ticks())
     certificate_path, key_path = directory / _CERTIFICATE_FILE, directory / _KEY_FILE

@@ -48,7 +48,6 @@ class CertificateFiles(msgspec.Struct, frozen=True):
 def pem_files(
     certificate: Path, key: Path, remake: Callable[[], object] | None = None
 ) -> CertificateFiles:
-    """Return the source of a certificate and a key in PEM files."""
     return CertificateFiles(
         (certificate, key),
         lambda: load_context(certificate, key),
@@ -60,11 +59,7 @@ def pem_files(
 def pfx_file(
     file: Path, password_file: Path | None, random_bytes: Callable[[int], bytes]
 ) -> CertificateFiles:
-    """Return the source of a certificate and a key in a PFX file.
-
-    Arguments:
-        random_bytes: returns as many unpredictable bytes as asked for.
-    """
+    """`random_bytes` returns as many unpredictable bytes as asked for."""
     from strongroom.servers.certificates.pfx import read_pfx
 
     def load() -> ssl.SSLContext:
@@ -79,13 +74,7 @@ def pfx_file(
 
 
 class ServedCertificate:
-    """The certificate in use.
-
-    Arguments:
-        files: where it comes from.
-
-    Raises: TlsUnusable, OSError.
-    """
+    """The certificate in use. Raises: TlsUnusable, OSError."""
 
     def __init__(self, files: CertificateFiles) -> None:
         self.files = files
@@ -93,7 +82,6 @@ class ServedCertificate:
         self._context = files.load()
 
     def context(self) -> ssl.SSLContext:
-        """Return the context for a new connection."""
         return self._context
 
     def check(self) -> bool:

@@ -1,7 +1,7 @@
 """TLS: the context of a server.
 
 Lives here: loading of certificate and key. Must not live here: making them (self_signed.py), when
-they are loaded (served.py), sockets. Source: RFC 9325 section 3.1.1 (TLS versions).
+they are loaded (served.py). Source: RFC 9325 section 3.1.1 (TLS versions).
 """
 
 from __future__ import annotations

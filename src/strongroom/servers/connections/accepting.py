@@ -51,7 +51,6 @@ class _Setup:
         self.has_begun = True
 
     def give_way(self, since: float) -> bool:
-        """See WaitingConnection."""
         if since != self.since or not is_quiet_socket(self._client.fileno()):
             return False
         self._task.cancel()
@@ -62,10 +61,8 @@ class Acceptor:
     """Accepts connections while there is room for them.
 
     Arguments:
-        settings: limits and timeouts.
-        tls: returns the context for a new connection. If given, a connection that begins with a
-            TLS handshake is encrypted; others stay plain.
-        make: creates the protocol of a new connection.
+        tls: returns the context for a new connection. If given, a connection that begins with a TLS
+            handshake is encrypted; others stay plain.
         budget: the places for connections of all ports.
         search: finds the connections that wait for their clients, once their setup is finished.
         most: the most connections of this port; None = no limit of its own.
@@ -94,7 +91,7 @@ class Acceptor:
         self._ration = Ration(_REPORT_EVERY_S)
 
     async def listen(self, host: str, port: int) -> int:
-        """Listen on every address of `host`; see HttpServer.listen."""
+        """Listen on every address of `host`; see Listener.listen."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -131,7 +128,6 @@ class Acceptor:
         return self._places.enter(connection, asyncio.get_running_loop().time())
 
     def forget(self, connection: asyncio.BaseProtocol) -> None:
-        """Note that a connection has ended."""
         self._places.leave(connection)
 
     def _waiting(self) -> Iterator[WaitingConnection]:

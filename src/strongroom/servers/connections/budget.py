@@ -34,9 +34,7 @@ class PortUse(NamedTuple):
 
 
 def has_room(ports: Sequence[PortUse], number: int, places: int) -> bool:
-    """Return whether a port may have one more connection.
-
-    A port may always take what is kept for it. It may take more while the free places are more
+    """A port may always take what is kept for it. It may take more while the free places are more
     than what is kept for the other ports.
 
     Arguments:
@@ -132,7 +130,6 @@ class ConnectionBudget:
     # For the ports.
 
     def has_room(self, port: PortPlaces) -> bool:
-        """Whether the port may have one more connection."""
         return has_room(self._uses(), self._ports.index(port), self.places)
 
     def end_one(self, port: PortPlaces, now: float) -> bool:
@@ -237,10 +234,8 @@ class PortPlaces:
         return budget.end_one(self, now)
 
     def enter(self, connection: object, now: float) -> bool:
-        """Give a connection a place, if need be that of another one. Idempotent.
-
-        Returns: False if it has no place and must be refused.
-        """
+        """Give a connection a place, if need be that of another one. Idempotent. False if it has no
+        place and must be refused."""
         if connection in self.held:
             return True
         if connection in self.refused or connection in self.ending:

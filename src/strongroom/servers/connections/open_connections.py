@@ -1,7 +1,7 @@
 """The open connections of one listener: their number, their one timer, their end.
 
-Lives here: what listeners of all protocols do with connections. Must not live here: any protocol,
-listening (accepting.py), places (budget.py).
+Lives here: what listeners of all protocols do with connections. Must not live here: listening
+(accepting.py), places (budget.py).
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from strongroom.servers.connections.budget import WaitingConnection
 
 
 class OpenConnection(Protocol):
-    """A connection of any protocol."""
-
     def abort(self) -> None:
         """End the connection and its requests at once."""
         ...
@@ -46,7 +44,6 @@ class OpenConnections(Generic[C]):
         return iter(list(self._connections))
 
     def add(self, connection: C) -> None:
-        """Add a new connection."""
         self._connections.add(connection)
 
     def discard(self, connection: C) -> None:
@@ -56,7 +53,6 @@ class OpenConnections(Generic[C]):
             self._empty.set_result(None)
 
     def waiting(self) -> Iterator[WaitingConnection]:
-        """Yield those that wait for their clients."""
         for connection in self._connections:
             waiting = connection.waiting()
             if waiting is not None:
@@ -69,10 +65,9 @@ class OpenConnections(Generic[C]):
             self._sweep(asyncio.get_running_loop(), interval_s, sweep)
 
     async def end(self, timeout_s: float, abort_timeout_s: float | None) -> bool:
-        """Wait until all are over, and abort those that are left.
+        """Wait until all are over, and abort those that are left after `timeout_s`.
 
         Arguments:
-            timeout_s: how long to wait before that.
             abort_timeout_s: how long to wait after that; None = until all are over.
 
         Returns: whether none was aborted.

@@ -133,8 +133,7 @@ class CopyClient:
         return CopyExchange(reader, writer, self._head_timeout_s, self._stall_timeout_s)
 
     async def _checked_addresses(self, host: str, port: int) -> list[str]:
-        """Return the addresses of the host, all of which are allowed. Raises: StorageError,
-        OSError."""
+        """The addresses of the host, all of which are allowed."""
         addresses: list[str] = []
         if self._hosts.may_resolve(host, port):
             addresses = await self._resolve(host, port)
@@ -147,8 +146,7 @@ class CopyClient:
     async def _connect_any(
         self, addresses: list[str], host: str, port: int, tls: ssl.SSLContext | None
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """Return a connection to the first address that accepts one. Raises OSError, the last
-        one's."""
+        """To the first address that accepts one. Raises OSError, the last one's."""
         name = normalized_host(host) if tls else None
         tried = addresses[:_ATTEMPTS_MAX]
         refusal = OSError()
@@ -169,8 +167,6 @@ class CopyClient:
 
 
 def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
-    """Return the source that an HTTP answer contains. Raises StorageError if it cannot be
-    copied."""
     fields = {name.lower(): value for name, value in exchange.fields}
     _check_status(exchange.status, exchange.reason, fields, wanted)
     _check_conditions(wanted, fields)
@@ -203,11 +199,7 @@ def _is_length(text: str) -> bool:
 
 
 def _check_status(status: int, reason: str, fields: dict[str, str], wanted: SourceRequest) -> None:
-    """Refuse an answer without content, with the source's message if it is a storage service.
-
-    Raises: StorageError CannotVerifyCopySource, InvalidRange, the error of an unmet condition of
-        `wanted`.
-    """
+    """Refuse an answer without content, with the source's message if it is a storage service."""
     if status == 200 or (status == _PARTIAL and wanted.range is not None):
         return
     if status in (304, 412):
@@ -227,10 +219,7 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
 
 
 def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
-    """Check the conditions of `wanted` again, since a simple server may ignore them.
-
-    Raises: StorageError, as `wanted` says.
-    """
+    """Check the conditions of `wanted` again, since a simple server may ignore them."""
     conditions = wanted.conditions
     etag = fields.get("etag", "")
     modified = parse_rfc1123(fields.get("last-modified", ""))

@@ -1,8 +1,8 @@
 """One request to a copy source and the answer to it, streamed.
 
 Lives here: the text of the request, the reading of HTTP/1.1 within limits. Must not live here: the
-choice of the server (copies/client.py), the meaning of an answer. Source: RFC 9110, RFC 9112; "Get
-Blob" for sources that are blobs.
+choice of the server (copies/client.py). Source: RFC 9110, RFC 9112; "Get Blob" for sources that are
+blobs.
 
 The other side is not trusted. The head, the framing between the pieces of a body, and every wait
 are limited. Everything after the first answer is ignored.

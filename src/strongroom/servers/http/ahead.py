@@ -42,5 +42,4 @@ class PipelineBuffer:
         return taken
 
     def end(self) -> None:
-        """Note that the client sends no more."""
         self.is_at_eof = True

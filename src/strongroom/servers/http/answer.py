@@ -25,13 +25,10 @@ _logger = logging.getLogger("strongroom.http")
 
 
 def broken_refusal(error: BROKEN, request: Request) -> StorageError:
-    """Return the refusal for an error of the storage engine, and log one line that names the
+    """The refusal for an error of the storage engine, which is logged in a line that names the
     request.
 
     The error is no defect of the program, so the line has no traceback.
-
-    Arguments:
-        error: of the engine, before the answer began or while its body was read.
     """
     refusal = refusal_of(error)
     # The engine logs a full disk once; a line for every request would repeat it.
@@ -45,7 +42,6 @@ class Responder:
     """Answers the requests of one connection.
 
     Arguments:
-        sender: the writing side of the connection.
         bodies: sends what is too large for one write.
         render_error, observe: see `HttpServer`.
         now: seconds of the loop's clock.
@@ -112,12 +108,11 @@ class Responder:
         """Send a response, handle every failure on the way, and report the exchange.
 
         Arguments:
-            head, body: the request's head and body, as the connection has them.
             keep_alive: whether the connection can be used again afterwards.
             started: when the request's head was complete, by the loop's clock.
 
         Returns: the plan that was sent. None if the response could not be sent whole; the
-        connection must then be aborted. `response.finished` has been called.
+            connection must then be aborted. `response.finished` has been called.
         """
         sender = self._sender
         self._response = response
@@ -149,11 +144,7 @@ class Responder:
         return plan
 
     def refuse(self, error: StorageError, peer: str, *, with_body: bool) -> None:
-        """Refuse bytes that are no request; the connection must end afterwards.
-
-        Arguments:
-            peer: the client's address.
-        """
+        """Refuse bytes that are no request; the connection must end afterwards."""
         response = self.render(error, None)
         plan, data = self._whole(response, None, keep_alive=False)
         if not with_body:

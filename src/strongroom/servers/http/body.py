@@ -48,11 +48,7 @@ class ChunkDecoder:
         self.done = False
 
     def feed(self, data: bytes, start: int = 0) -> tuple[list[bytes], int]:
-        """Decode the next bytes of the body.
-
-        Arguments:
-            data: the next bytes of the connection.
-            start: where in `data` to begin.
+        """Decode the next bytes of the body, from position `start` of `data`.
 
         Returns: the pieces of the body in `data`, and the position in `data` after the consumed
             bytes. Unless `done`, that is the end of `data`, or the limit of one call.
@@ -153,7 +149,6 @@ class EmptyBody:
         raise StopAsyncIteration
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return no bytes, whatever the limit."""
         return b""
 
 
@@ -177,7 +172,6 @@ class WholeBody(EmptyBody):
         return data
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return the whole body (see `BodyReader`)."""
         if self.received_bytes > max_bytes:
             raise body_too_large(max_bytes)
         data, self._data = self._data, None
@@ -266,7 +260,6 @@ class IncomingBody:
 
     @property
     def is_held_back(self) -> bool:
-        """See BodyReader."""
         return self._source.is_held_back
 
     # The connection's side.
@@ -394,7 +387,6 @@ class IncomingBody:
             self._waiter = None
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return the whole body (see `BodyReader`)."""
         if self.size_bytes is not None and self.size_bytes > max_bytes:
             raise body_too_large(max_bytes)
         if self.ended and self._buffered <= max_bytes:

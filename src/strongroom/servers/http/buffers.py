@@ -49,11 +49,8 @@ class BodyBuffers:
         self._bodies = 0
 
     def begin(self, transport: asyncio.BaseTransport) -> Share:
-        """Count a body that begins to arrive, and return its share.
-
-        Arguments:
-            transport: the connection of the body. From now on, one read takes at most the share.
-        """
+        """Count a body that begins to arrive, and return its share. From now on, one read of its
+        connection takes at most the share."""
         self._bodies += 1
         share_bytes = min(self._share_bytes_max, self._total_bytes // self._bodies)
         share_bytes = max(SHARE_BYTES_MIN, share_bytes)

@@ -1,10 +1,9 @@
 """Request heads: parses bytes, in any pieces, into one strictly checked `Head`.
 
-Lives here: parsing and refusing. Must not live here: sockets, bodies, the meaning of a header
-beyond framing. The grammar is llhttp's in its strict mode. The parser gets the head only, so bytes
-after the head are not interpreted early. This module also refuses heads that llhttp accepts, but
-that two recipients could read differently. Source: RFC 9112 sections 2 to 6 and 11.2 (request
-smuggling).
+Lives here: parsing and refusing. The grammar is llhttp's in its strict mode. The parser gets the
+head only, so bytes after the head are not interpreted early. This module also refuses heads that
+llhttp accepts, but that two recipients could read differently. Source: RFC 9112 sections 2 to 6 and
+11.2 (request smuggling).
 """
 
 from __future__ import annotations
@@ -56,11 +55,7 @@ class Head(msgspec.Struct):
 
 
 class HeadParser:
-    """Parses the heads of one connection, one after the other.
-
-    Arguments:
-        settings: the bounds on heads.
-    """
+    """Parses the heads of one connection, one after the other."""
 
     __slots__ = (
         "_fields",
@@ -109,14 +104,10 @@ class HeadParser:
         self._parser = None
 
     def feed(self, data: bytes, start: int = 0) -> int:
-        """Parse bytes of a head.
-
-        Arguments:
-            data: the next bytes of the client.
-            start: where in `data` to begin, below its length.
+        """Parse bytes of a head, from position `start` of `data`, which is below its length.
 
         Returns: the position in `data` after the head if it is complete (`head` is then set); -1 if
-        more bytes are needed. `started` says whether a head has begun.
+            more bytes are needed. `started` says whether a head has begun.
         Raises: StorageError: the head is malformed, ambiguous or above a limit.
         """
         if not self.started:
@@ -184,7 +175,6 @@ class HeadParser:
             self._refuse(StorageError(REQUEST_URI_TOO_LONG))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Collect one header field."""
         self._fields += (name, value)
 
     def on_headers_complete(self) -> None:
@@ -263,8 +253,7 @@ def _field_texts(fields: Sequence[bytes]) -> list[tuple[str, str]]:
 
 
 def _body_size(headers: Headers, http_1_0: bool) -> int | None:
-    """Return the announced length; None if the body is chunked. Raises StorageError if it is
-    ambiguous."""
+    """The announced length; None if the body is chunked. An ambiguous length is refused."""
     length = headers.get("content-length")
     coding = headers.get("transfer-encoding")
     if coding is not None:

@@ -1,8 +1,8 @@
 """The life of a connection as a state machine: states, events, and the actions of each event.
 
-Lives here: one table of transitions. Must not live here: sockets, bytes, time. The connection
-(http/protocol.py) reports events and carries out the actions. An event that a state's row does not
-name changes nothing. Source: RFC 9112 section 9 (connections), RFC 9110 section 10.1.1 (Expect).
+Lives here: one table of transitions. The connection (http/protocol.py) reports events and carries
+out the actions. An event that a state's row does not name changes nothing. Source: RFC 9112 section
+9 (connections), RFC 9110 section 10.1.1 (Expect).
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ class State(enum.IntEnum):
 
 
 class Event(enum.IntEnum):
-    """An event in a connection's life."""
-
     # What the client sends.
     HEAD_BEGINS = enum.auto()
     REQUEST = enum.auto()  # a complete request has arrived

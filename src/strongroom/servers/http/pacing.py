@@ -20,12 +20,8 @@ from strongroom.servers.http.settings import HttpSettings
 class Pacing:
     """The deadline of one connection.
 
-    Arguments:
-        settings: the bounds.
-        now: seconds of the loop's clock.
-
-    Attributes:
-        deadline: a time of that clock; infinite if there is none.
+    `now` gives seconds of the loop's clock. `deadline` is a time of that clock; infinite if there
+    is none.
     """
 
     __slots__ = ("_left_bytes", "_linger_end", "_mark_bytes", "_now", "_settings", "deadline")
@@ -39,7 +35,6 @@ class Pacing:
         self._left_bytes = settings.linger_bytes_max
 
     def set_timeout(self, timeout_s: float) -> None:
-        """Set the deadline to `timeout_s` seconds from now."""
         self.deadline = self._now() + timeout_s
 
     def began(self, timeout_s: float) -> float:

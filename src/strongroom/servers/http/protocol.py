@@ -39,10 +39,6 @@ _REQUEST, _ANSWERED = Event.REQUEST, Event.ANSWERED
 class Connection(asyncio.Protocol):
     """Serves one client (the asyncio protocol of one transport).
 
-    Arguments:
-        owner: the server.
-        loop: the running loop.
-
     Attributes:
         pacing: has the deadline at which the server's sweep calls `expire`.
     """
@@ -102,11 +98,9 @@ class Connection(asyncio.Protocol):
         self._on(Event.LOST, StorageError(INCOMPLETE_BODY))
 
     def pause_writing(self) -> None:
-        """Stop writing, since the client reads too slowly."""
         self._sender.pause()
 
     def resume_writing(self) -> None:
-        """Continue writing, since the transport's buffer has room again."""
         self._sender.resume()
 
     # Events, and their actions.
@@ -210,7 +204,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def is_held_back(self) -> bool:
-        """See BodyReader."""
         return self._state is State.EXPECT
 
     def body_wanted(self) -> None:
@@ -218,20 +211,16 @@ class Connection(asyncio.Protocol):
         self._on(Event.BODY_WANTED)
 
     def pause_body(self) -> None:
-        """Stop reading, since the handler reads its body more slowly than it arrives."""
         self._transport.pause_reading()
 
     def resume_body(self) -> None:
-        """Continue reading, since the handler has caught up."""
         self._take_rest()
 
     @property
     def is_reusable(self) -> bool:
-        """See RequestSource."""
         return self._state in life.REUSABLE
 
     def handled(self, plan: Plan | None) -> None:
-        """See RequestSource."""
         if plan is None:
             self._on(Event.BROKEN)
         elif plan.keep_alive:
@@ -252,7 +241,6 @@ class Connection(asyncio.Protocol):
         self._on(Event.STOP)
 
     def waiting(self) -> WaitingConnection | None:
-        """Return since when the connection waits for its client; None if it does not wait."""
         has_begun = life.WAITING.get(self._state)
         if has_begun is None:
             return None
@@ -260,8 +248,6 @@ class Connection(asyncio.Protocol):
         return WaitingConnection(has_begun, since, self, self.give_way)
 
     def give_way(self, since: float) -> bool:
-        """End the connection for a newcomer, unless it no longer waits since then, or has bytes to
-        receive or to send."""
         waiting, sender = self.waiting(), self._sender
         if waiting is None or waiting.since != since:
             return False

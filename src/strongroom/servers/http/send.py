@@ -120,8 +120,6 @@ class Sender:
     """The writing side of one connection.
 
     Arguments:
-        transport: the transport of the connection.
-        loop: the loop that serves it.
         turns: holds small answers until those of other connections are ready too.
 
     Attributes:
@@ -164,16 +162,13 @@ class Sender:
     # The protocol's side.
 
     def pause(self) -> None:
-        """Note that the transport's buffer is full."""
         self.congested = True
 
     def resume(self) -> None:
-        """Note that the transport's buffer has room."""
         self.congested = False
         self._wake()
 
     def connection_lost(self) -> None:
-        """Note that the connection is lost."""
         self.lost = True
         self._wake()
 

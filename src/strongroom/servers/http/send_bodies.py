@@ -30,9 +30,6 @@ class BodySender:
     """Sends responses of one connection whose bodies are long, iterators or files.
 
     Arguments:
-        sender: the writing side of the connection.
-        transport: the transport of the connection.
-        loop: the loop that serves it.
         slices: the slices in which the kernel copies files.
         tls: whether the transport encrypts (this process must then read the files itself).
     """

@@ -1,8 +1,8 @@
 """The HTTP server: sweeps the deadlines of its connections, drains.
 
 Lives here: what its connections share. Must not live here: the protocol (http/protocol.py), sockets
-that listen (connections/accepting.py), the set of connections (connections/open_connections.py),
-anything about Azure. Source: RFC 9112 section 9.
+that listen (connections/accepting.py), the set of connections (connections/open_connections.py).
+Source: RFC 9112 section 9.
 """
 
 from __future__ import annotations
@@ -85,12 +85,11 @@ class HttpServer:
 
     @property
     def connection_count(self) -> int:
-        """The number of open connections."""
         return len(self._connections)
 
     def warn_of_tls(self, peer: str) -> None:
-        """See ConnectionOwner.warn_of_tls. One line is written for each client, and no more after
-        KEYS_MAX of them: a client may have ever new addresses."""
+        """One line is written for each client, and no more after KEYS_MAX of them: a client may
+        have ever new addresses."""
         if peer in self._tried_tls or len(self._tried_tls) >= KEYS_MAX:
             return
         self._tried_tls.add(peer)
@@ -101,56 +100,37 @@ class HttpServer:
         )
 
     async def listen(self, host: str, port: int) -> int:
-        """Listen on every address of `host` (IPv4 and IPv6). It may be called several times.
-
-        Arguments:
-            host: a name or an address; "" for every interface.
-            port: 0 for a free one.
-
-        Returns: the port. Raises: OSError: an address is in use or not ours.
-        """
+        """Listen as Listener.listen says. It may be called several times."""
         port = await self._acceptor.listen(host, port)
         self._connections.start_sweeping(self.settings.sweep_interval_s, self._sweep)
         return port
 
     async def drain(self, timeout_s: float) -> bool:
-        """Stop: accept no more, close idle connections, let requests in flight finish.
-
-        Arguments:
-            timeout_s: how long to wait for them; the rest is then aborted.
-
-        Returns: whether every request finished.
-        """
         self.draining = True
         self._acceptor.stop()
         self.close_idle()
         return await self._connections.end(timeout_s, self.settings.sweep_interval_s)
 
     async def close(self) -> None:
-        """Stop at once, and abort requests in flight."""
         await self.drain(0.0)
 
     def close_idle(self) -> None:
-        """Close the connections that have no request in progress, to free memory."""
         for connection in self._connections:
             connection.close_if_idle()
 
     # For connections.
 
     def admit(self, connection: Connection) -> bool:
-        """Count a new connection; return False if there are too many."""
         self._connections.add(connection)
         return self._acceptor.admit(connection)
 
     def forget(self, connection: Connection) -> None:
-        """Forget a connection that is over, as is its last handler."""
         self._connections.discard(connection)
         self._acceptor.forget(connection)
 
     # Inside.
 
     def _sweep(self, now: float) -> None:
-        """Call `expire` of each connection whose deadline has passed."""
         for connection in self._connections:
             if connection.pacing.deadline <= now:
                 connection.expire()

@@ -1,8 +1,8 @@
 """Limits and timeouts of the HTTP server, and the report of each exchange to an observer.
 
-Lives here: plain frozen data. Must not live here: sockets, or limits of Azure operations
-(limits.py). Source: RFC 9112 sections 2.3, 3 and 9.5: a server may bound what it accepts, and may
-close an idle or slow connection. The figures are our own choices.
+Lives here: plain frozen data. Must not live here: limits of Azure operations (limits.py). Source:
+RFC 9112 sections 2.3, 3 and 9.5: a server may bound what it accepts, and may close an idle or slow
+connection. The figures are our own choices.
 """
 
 from __future__ import annotations

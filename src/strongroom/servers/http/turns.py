@@ -1,9 +1,8 @@
 """The scheduling of requests and of their small answers in the turns of the event loop.
 
-Lives here: the policy. Must not live here: what a request does, how an answer is written
-(http/send.py). Each request runs in a task of its own, which the event loop starts in its next
-turn. So all requests that arrive in one turn are parsed before any of them is handled. A single
-request does not wait.
+Lives here: the policy. Must not live here: how an answer is written (http/send.py). Each request
+runs in a task of its own, which the event loop starts in its next turn. So all requests that arrive
+in one turn are parsed before any of them is handled. A single request does not wait.
 
 Each write wakes a client and runs the kernel's network code. That would evict the handlers' data
 from the processor's caches. So the small answers of one turn are written together, after the last

@@ -26,20 +26,12 @@ AccountSource = Literal["file", "start", "development"]
 
 
 def read_accounts(path: Path) -> tuple[Account, ...]:
-    """Return the accounts of a file.
-
-    Raises: FileNotFoundError, OSError; AccountsError with the file's name.
-    """
+    """Raises: FileNotFoundError, OSError; AccountsError with the file's name."""
     return private_file.read(path, FILE_BYTES_MAX, parse_document, AccountsError)
 
 
 def change_accounts(path: Path, edit: Edit) -> None:
-    """Replace the file by the accounts that `edit` returns for the present ones.
-
-    `edit` gets no accounts if there is no file.
-
-    Raises: OSError, AccountsError, and every exception of `edit`.
-    """
+    """Replace the accounts by those that `edit` returns. It gets none if there is no file."""
     private_file.change(path, read_accounts, serialise_document, edit)
 
 
@@ -90,7 +82,6 @@ class ServedAccounts:
         admit(self.all())
 
     def get(self, name: str) -> Account | None:
-        """Return the account called `name`; None if there is none."""
         if not self._is_checked_this_turn and self._file is not None:
             self._found = self._file.get()
             if self._call_soon is not None:
@@ -102,8 +93,7 @@ class ServedAccounts:
         self._is_checked_this_turn = False
 
     def switches(self, name: str) -> Switches:
-        """Return the switches of the account called `name`; the defaults if there is no such
-        account."""
+        """The defaults if there is no such account."""
         account = self.get(name)
         return DEFAULT_SWITCHES if account is None else account.switches
 
@@ -117,7 +107,6 @@ class ServedAccounts:
         return tuple(self._found.values())
 
     def source_of(self, name: str) -> AccountSource:
-        """Return where an account comes from, which is served."""
         if name in self._fixed:
             return "start"
         is_fallback = self._fallback is not None and self._found.get(name) is self._fallback

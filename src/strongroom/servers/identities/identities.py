@@ -56,7 +56,6 @@ class ServedIdentities:
             await self._keys.ready(token.kid)
 
     def verify(self, token: BearerToken) -> None:
-        """See Identities.verify."""
         if self._keys is None:
             return
         keys = self._keys.current()
@@ -70,11 +69,9 @@ class ServedIdentities:
         self._verified[token.text] = None
 
     def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """See Identities.assignments."""
         return self._roles.of(principals, account)
 
     def all_assignments(self) -> Assignments:
-        """Return every role assignment of every account."""
         return self._roles.all()
 
     @property
@@ -109,16 +106,13 @@ class IdentitiesSnapshot(msgspec.Struct, frozen=True):
     roles: Assignments
 
     def verify(self, token: BearerToken) -> None:
-        """See Identities.verify."""
         _verify(token, self.keys, self.issuer)
 
     def assignments(self, principals: tuple[str, ...], account: str) -> Assignments:
-        """See Identities.assignments."""
         return self.roles
 
 
 def _verify(token: BearerToken, keys: KeySet | None, issuer: Issuer) -> None:
-    """See Identities.verify."""
     if keys is None:
         raise StorageError(
             errors.SERVER_BUSY, "The keys of the token issuer cannot be read at present."

@@ -26,8 +26,7 @@ def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[
 
     Arguments:
         bytes_max: a longer file is refused.
-        parse: returns the value of the content. It raises `refusal` with the reason if the content
-            is invalid.
+        parse: raises `refusal` with the reason if the content is invalid.
 
     Raises: OSError; `refusal` with the name of the file.
     """
@@ -111,7 +110,6 @@ class WatchedFile(Generic[T]):
         return self._seen is not None
 
     def get(self) -> T:
-        """Return the last valid value of the file."""
         # Usually the file still does not exist. `access` raises no exception and costs a third of
         # `stat`.
         if self._seen is None and not os.access(self._text, os.F_OK):
@@ -150,10 +148,7 @@ class WatchedFile(Generic[T]):
 
 
 def _fingerprint(path: str) -> _Fingerprint | None:
-    """Return a value that changes with each change of a file; None if there is no file.
-
-    Raises: OSError.
-    """
+    """It changes with each change of a file; None if there is no file."""
     try:
         found = os.stat(path)
     except FileNotFoundError:

@@ -22,20 +22,12 @@ _Key = tuple[str, str]
 
 
 def read_roles(path: Path) -> Assignments:
-    """Return the assignments of a file.
-
-    Raises: FileNotFoundError, OSError; RolesError with the file's name.
-    """
+    """Raises: FileNotFoundError, OSError; RolesError with the file's name."""
     return private_file.read(path, FILE_BYTES_MAX, roles.parse_document, RolesError)
 
 
 def change_roles(path: Path, edit: Edit) -> None:
-    """Replace the file by the assignments that `edit` returns for the present ones.
-
-    `edit` gets no assignments if there is no file.
-
-    Raises: OSError, RolesError, and every exception of `edit`.
-    """
+    """Replace the assignments by those that `edit` returns. It gets none if there is no file."""
     private_file.change(path, read_roles, roles.serialise_document, edit)
 
 

@@ -27,11 +27,7 @@ def warn_of_unused_roles(file: Path | None) -> None:
 
 
 def check_held_accounts(held: Sequence[str], accounts: ServedAccounts, data: Path) -> None:
-    """Warn of accounts that have data and are not served.
-
-    Arguments:
-        held: the accounts that have data.
-        data: the data directory.
+    """Warn of accounts that have data and are not served. `data` is the data directory.
 
     Raises: AccountsError when other accounts have data, and the development account is served only
         because no account was given.

@@ -56,11 +56,10 @@ class KeyFile:
             raise FileNotFoundError(f"there is no key file {path}")
 
     def current(self) -> KeySet | None:
-        """See TokenKeys."""
         return self._file.get()
 
     async def ready(self, kid: str | None) -> None:
-        """See TokenKeys."""
+        """Nothing is fetched."""
 
 
 def _read_key_set(path: Path) -> KeySet:
@@ -84,12 +83,11 @@ class KeyUrl:
         self._fetching: asyncio.Task[None] | None = None
 
     def current(self) -> KeySet | None:
-        """See TokenKeys."""
         is_valid = self._time_s() - self._read_at < VALID_S
         return self._keys if is_valid else None
 
     async def ready(self, kid: str | None) -> None:
-        """See TokenKeys. Concurrent requests share one fetch."""
+        """Concurrent requests share one fetch."""
         keys = self.current()
         is_known = keys is not None and keys.find(kid) is not None
         if is_known and self._time_s() - self._read_at < FRESH_S:

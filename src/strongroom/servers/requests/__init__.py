@@ -1,4 +1,4 @@
 """The path of an HTTP request: admitted, decided by its operation, and answered; batches too.
 
-Must not live here: the bytes of HTTP (http/), and the operations themselves.
+Must not live here: the bytes of HTTP (http/).
 """

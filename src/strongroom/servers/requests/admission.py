@@ -117,14 +117,8 @@ class ParsedRequest(msgspec.Struct):
 
 
 def read(context: ServiceContext, request: Request, full: FullPath | None = None) -> ParsedRequest:
-    """Parse the URL of a request.
-
-    Arguments:
-        full: the path that names the resource, if it differs from the URL's path. The signature
-            covers the URL's path.
-
-    Raises: StorageError InvalidUri, InvalidQueryParameterValue.
-    """
+    """`full` is the path that names the resource, if it differs from the URL's path. The signature
+    covers the URL's path."""
     parameters = query.parse(request.query)
     account = account_of_host(request.headers.get("host"), context.suffixes)
     path, mount = (request.path, request.mount) if full is None else full
@@ -162,17 +156,15 @@ def _resolve_url(
 def _resolve_url_cached(
     endpoint: Endpoint, parameters: Query, raw_path: str, account: str | None, mount: str
 ) -> _ResolvedUrl:
-    """Return the cached result of `_resolve_url`, for valid names only."""
+    """Only results with valid names are cached."""
     resolved = _resolve_url(endpoint, parameters, raw_path, account, mount)
     endpoint.check_names(resolved.addressed)
     return resolved
 
 
 def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
-    """Return the claim of the caller.
-
-    Raises: as authenticate, and InvalidHeaderValue for a single-valued header that was sent twice.
-    """
+    """Raises: as authenticate, and InvalidHeaderValue for a single-valued header that was sent
+    twice."""
     # A browser sends a preflight request before it may send credentials.
     if parsed.request.method == "OPTIONS":
         return Anonymous(parsed.addressed.target.account)
@@ -195,10 +187,7 @@ def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
 async def admit(
     context: ServiceContext, parsed: ParsedRequest, claim: Claim
 ) -> tuple[Operation, Call[Any]]:
-    """Return the requested operation and its typed call, authorized.
-
-    Raises: StorageError for each refusal that does not depend on the stored resource.
-    """
+    """Every refusal that does not depend on the stored resource is raised here."""
     request, endpoint = parsed.request, context.endpoint
     if request.query and "+" in request.query:
         # The resource does not depend on the meaning of `+`; the parameters read below may.
@@ -238,11 +227,7 @@ async def admit(
 
 
 def _version(parsed: ParsedRequest, claim: Claim) -> str | None:
-    """Return x-ms-version, `api-version`, the batch's version or the SAS's own; None if there is
-    none.
-
-    Raises: StorageError InvalidHeaderValue.
-    """
+    """x-ms-version, `api-version`, the batch's version or the SAS's own; None if there is none."""
     version_text = parsed.request.headers.get("x-ms-version")
     if version_text is not None:
         if not is_version(version_text):
@@ -325,7 +310,6 @@ class _AuthSnapshot(msgspec.Struct, frozen=True):
     identities: IdentitiesSnapshot | None
 
     def get(self, name: str) -> Account | None:
-        """See Accounts.get."""
         return self.account
 
 

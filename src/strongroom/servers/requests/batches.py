@@ -82,7 +82,6 @@ class PartBody:
         yield self._content
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return the whole body. Raises StorageError RequestBodyTooLarge."""
         if len(self._content) > max_bytes:
             raise errors.body_too_large(max_bytes)
         return self._content
@@ -120,15 +119,13 @@ def with_bearer(part: PartRequest, batch_headers: Headers) -> list[tuple[str, st
 def read_part(
     batch: BatchRequest, part: PartRequest, headers: Sequence[tuple[str, str]], fits: Fits
 ) -> ParsedRequest:
-    """Return the parsed request of a part. The request keeps the URL as sent, since that is signed.
+    """The request of a part keeps the URL as sent, since that is signed.
 
     Arguments:
         headers: the headers of the part, and those that it takes over from the batch.
         fits: whether a part may name a resource. A container may have the name of the account or
             the mount. The path is therefore read with and without these, and the first reading that
             fits is taken.
-
-    Raises: StorageError InvalidUri, InvalidQueryParameterValue.
     """
     outer, url = batch.parsed.request, part.url
     is_absolute = _ABSOLUTE.match(url) is not None
@@ -164,11 +161,9 @@ def _full_path(batch_target: UrlTarget, path: str, is_absolute: bool, fits: Fits
 
 
 async def answer(batch: BatchRequest, respond: RespondToPart) -> Response:
-    """Return the answer to a batch: 202 with the answers to its parts, in their order.
+    """202 with the answers to the parts, in their order.
 
     No part is run unless every part may be in this batch.
-
-    Raises: StorageError InvalidInput, ExceedsMaxBatchRequestCount, ContainerNotFound.
     """
     if batch.operation.resource is Resource.CONTAINER and batch.call.place is None:
         raise StorageError(errors.CONTAINER_NOT_FOUND)
@@ -187,10 +182,7 @@ async def answer(batch: BatchRequest, respond: RespondToPart) -> Response:
 
 
 async def _read_all(batch: BatchRequest, requests: Sequence[PartRequest]) -> list[ParsedRequest]:
-    """Parse the URLs of all parts.
-
-    Raises: StorageError InvalidInput, which names the part and its error.
-    """
+    """A refusal is InvalidInput, which names the part and its error."""
     parts, kinds = list[ParsedRequest](), set[str]()
     for index, request in enumerate(requests):
         try:

@@ -49,7 +49,6 @@ class PartOutcome(msgspec.Struct, frozen=True):
 
 
 def refusal_of(error: StorageError) -> Refusal:
-    """Return what is kept of a refusal."""
     step = error.__traceback__
     if step is None:
         return Refusal(error.row, None, error.message, error.extras)

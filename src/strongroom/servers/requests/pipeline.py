@@ -3,8 +3,7 @@
     read -> authenticate -> match -> place -> authorize -> decode -> run -> encode
 
 Lives here: the order of the steps (those up to the typed call are in admission.py), and the one
-place where errors become answers. Must not live here: decisions, sockets. Source: limits-and-errors
-section 1 (headers of every answer).
+place where errors become answers. Source: limits-and-errors section 1 (headers of every answer).
 """
 
 from __future__ import annotations
@@ -89,10 +88,8 @@ async def _answer(context: ServiceContext, parsed: ParsedRequest, request_id: st
 
 
 async def _respond_to_part(context: ServiceContext, parsed: ParsedRequest) -> Response:
-    """Return the answer to one part of a batch, by the steps of a single request.
-
-    A refusal is an answer too, so this never raises a StorageError.
-    """
+    """By the steps of a single request. A refusal is an answer too, so this never raises a
+    StorageError."""
     request, request_id = parsed.request, context.request_ids()
     try:
         if context.identities is not None:
@@ -125,10 +122,7 @@ async def _run(
 
 
 def _with_timeout(parameters: Query, result: Awaitable[T]) -> Awaitable[T]:
-    """Return the result, which must come within the `timeout` of the query.
-
-    Raises, when awaited: StorageError, as timeouts.with_timeout.
-    """
+    """The result must come within the `timeout` of the query."""
     limit = parameters.get("timeout")
     if limit is None:
         return result
@@ -143,10 +137,9 @@ def _origin(parsed: ParsedRequest) -> Origin:
 
 
 def refuse(context: ServiceContext, error: StorageError, request: Request | None) -> Response:
-    """Return the whole answer of a refusal that happened outside the path of a request.
+    """The whole answer of a refusal that happened outside the path of a request.
 
-    Arguments:
-        request: the request whose body or answer failed; None if none could be read.
+    `request` is the one whose body or answer failed; None if none could be read.
     """
     request_id = context.request_ids()
     response = _refusal(context, error, request, request_id, None)
@@ -162,9 +155,9 @@ def _refusal(
     request_id: str,
     parsed: ParsedRequest | None,
 ) -> Response:
-    """Return the answer of a refusal: its code in x-ms-error-code, and usually a body.
+    """Its code is in x-ms-error-code, and usually it has a body.
 
-    The answer has no body if the request was HEAD or the status is 304.
+    It has none if the request was HEAD or the status is 304.
     """
     if error.row in _FAILED_LOGONS and request is not None and parsed is not None:
         _note_failed_logon(context, error, request, parsed)

@@ -45,8 +45,6 @@ _QUERIES: Final = (Resource.TABLE, Resource.ENTITY)
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """An admitted part."""
-
     parsed: ParsedRequest
     request: PartRequest
     operation: Operation
@@ -58,8 +56,7 @@ _AnsweredPart = tuple[_Part, PartResponse]
 
 
 async def answer(batch: BatchRequest, run: Run) -> Response:
-    """Return the answer to a batch: always 202, with the answers to its parts, or the refusal of
-    one.
+    """Always 202, with the answers to the parts, or the refusal of one.
 
     Raises: what `run` raises, except for refusals of parts.
     """
@@ -146,10 +143,7 @@ async def _admitted(batch: BatchRequest, index: int, request: PartRequest) -> _P
 
 
 def _as_signed(part: Signed, batch_signed: Signed) -> Signed:
-    """Return the resource that a part names, with the table's name in the case that the SAS uses.
-
-    The case of a table's name has no meaning.
-    """
+    """With the table's name in the case that the SAS uses, since that case has no meaning."""
     if part.container is None or batch_signed.container is None:
         return part
     if part.container.lower() != batch_signed.container.lower():
@@ -158,8 +152,7 @@ def _as_signed(part: Signed, batch_signed: Signed) -> Signed:
 
 
 def _headers(batch: BatchRequest, part: PartRequest) -> list[tuple[str, str]]:
-    """Return the headers of a part. A part without a version header takes the version of the
-    batch."""
+    """A part without a version header takes the version of the batch."""
     headers = with_host(part, batch.parsed.request.headers)
     if all(name.lower() != "x-ms-version" for name, _ in headers):
         headers.append(("x-ms-version", batch.call.caller.version))
@@ -175,10 +168,7 @@ async def _answered(batch: BatchRequest, part: _Part, result: Any) -> PartRespon
 
 
 def _refused(batch: BatchRequest, failed: PartFailed) -> PartResponse:
-    """Return the refusal of one part, which stands for all parts.
-
-    In a change set, its text begins with the number of the part.
-    """
+    """It stands for all parts. In a change set, its text begins with the number of the part."""
     context, error = batch.context, failed.error
     refusal = refusal_of(error)
     if batch.call.input.is_changeset:

@@ -1,7 +1,7 @@
 """The exceptions by which a command of SMB is refused.
 
 Lives here: the exceptions that a command's handler raises beside StorageError and MalformedMessage.
-Must not live here: the body of the answer. Source: [MS-SMB2] section 2.2.2; smb.md 1.2.
+Source: [MS-SMB2] section 2.2.2; smb.md 1.2.
 """
 
 from __future__ import annotations

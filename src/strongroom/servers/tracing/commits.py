@@ -34,7 +34,6 @@ class CommitSpans:
             self._requests[result] = request
 
     def begins(self, results: Iterable[asyncio.Future[Any]]) -> None:
-        """See CommitObserver."""
         updates = list(results)
         found = (self._requests.get(result) for result in updates)
         requests = {request.span_id: request for request in found if request is not None}
@@ -48,7 +47,6 @@ class CommitSpans:
         )
 
     def ended(self, error: BaseException | None) -> None:
-        """See CommitObserver."""
         span, self._span = self._span, None
         if span is None:
             return

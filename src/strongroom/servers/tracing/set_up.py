@@ -2,7 +2,7 @@
 
 Lives here: the one use of the SDK. Its configuration is the standard variables of the environment,
 which the SDK reads itself (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_SERVICE_NAME, OTEL_TRACES_SAMPLER and
-their like). Must not live here: spans. Source: OpenTelemetry, "Environment Variable Specification".
+their like). Source: OpenTelemetry, "Environment Variable Specification".
 """
 
 from __future__ import annotations
@@ -27,16 +27,7 @@ _STOP_TIMEOUT_S: Final = 5.0
 
 
 class Tracing:
-    """The spans of one server.
-
-    Arguments:
-        places: writes addresses.
-        exporter: sends spans; None = as the environment says.
-
-    Attributes:
-        requests: observes requests.
-        commits: observes commits.
-    """
+    """The spans of one server. `exporter` sends them; None = as the environment says."""
 
     def __init__(self, places: Places, exporter: SpanExporter | None = None) -> None:
         self._provider = TracerProvider(resource=_resource())

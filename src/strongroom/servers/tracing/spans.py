@@ -50,12 +50,7 @@ class _HeaderGetter(Getter[Headers]):
 
 
 class RequestSpans:
-    """Makes the spans of requests (see RequestObserver). Messages of SMB have none.
-
-    Arguments:
-        tracer: makes spans.
-        places: writes addresses.
-    """
+    """Makes the spans of requests. Messages of SMB have none."""
 
     def __init__(self, tracer: Tracer, places: Places) -> None:
         self._tracer = tracer
@@ -64,7 +59,6 @@ class RequestSpans:
         self._getter = _HeaderGetter()
 
     def begin(self, request: Request | None) -> None:
-        """See RequestObserver."""
         if request is None:
             return
         parent = self._propagator.extract(request.headers, getter=self._getter)
@@ -72,7 +66,6 @@ class RequestSpans:
         _SPAN.set(self._tracer.start_span(_method(request), parent, SpanKind.SERVER))
 
     def observe(self, exchange: Exchange, listener: str) -> None:
-        """See RequestObserver."""
         span, request = _SPAN.get(), exchange.request
         if span is None or request is None:
             return
@@ -81,7 +74,7 @@ class RequestSpans:
         span.end()
 
     def observe_smb(self, exchange: SmbExchange) -> None:
-        """See RequestObserver."""
+        """A message of SMB has no span."""
 
     def _describe(self, span: Span, exchange: Exchange, request: Request) -> None:
         facts = None if exchange.response is None else exchange.response.facts

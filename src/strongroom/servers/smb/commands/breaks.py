@@ -1,7 +1,7 @@
 """OPLOCK_BREAK: the acknowledgments of notices by holders of oplocks and leases.
 
-Lives here: from the request to the services and back. Must not live here: the present holders.
-Sources: [MS-SMB2] sections 3.3.5.22.1 and 3.3.5.22.2; smb.md 2.12.
+Lives here: from the request to the services and back. Sources: [MS-SMB2] sections 3.3.5.22.1 and
+3.3.5.22.2; smb.md 2.12.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from strongroom.wire.smb.requests.oplock_break import (
 
 
 async def acknowledge(element: SmbElement) -> SmbAnswer:
-    """Carry out an acknowledgment of either kind."""
     given = read_acknowledgment(element.message)
     services = element.services
     if isinstance(given, LeaseBreakAck):

@@ -29,8 +29,7 @@ _KEY: Final = struct.Struct("<QQ8x")
 
 
 async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
-    """Return the resume key of an open. Raises: SmbError INVALID_PARAMETER if the answer has no
-    room for it."""
+    """Raises: SmbError INVALID_PARAMETER if the answer has no room for it."""
     found = element.find_open(request.file_id)
     if not isinstance(found.target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
@@ -44,8 +43,6 @@ async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     """Copy ranges of one open to another, in order. Each range is durable when its copy is done.
 
     A range that ends behind the end of the source is answered INVALID_VIEW_SIZE.
-
-    Raises: SmbError OBJECT_NAME_NOT_FOUND for an unknown key, ACCESS_DENIED.
     """
     if request.output_bytes_max < wire.COPY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)

@@ -71,7 +71,6 @@ _DISPOSITION_MAX: Final = int(max(Disposition))
 
 
 async def create(element: SmbElement) -> SmbAnswer:
-    """Carry out a CREATE."""
     request, is_smb3 = read_create(element.message), element.connection.negotiated.is_smb3
     if not is_smb3:
         request = msgspec.structs.replace(request, contexts=request.contexts.of_smb2())
@@ -137,8 +136,7 @@ def _requested_reconnect(request: CreateRequest) -> RequestedReconnect:
 
 
 def _add_open(element: SmbElement, handle: Handle) -> SmbOpen:
-    """Give a handle its FileId. Raises: SmbError when the tree connect has ended or there are too
-    many opens."""
+    """Raises: SmbError when the tree connect has ended or there are too many opens."""
     session, tree, owner = element.session, element.tree, owner_of(element)
     assert tree is not None
     if session.trees.get(tree.id) is not tree:
@@ -152,11 +150,7 @@ def _add_open(element: SmbElement, handle: Handle) -> SmbOpen:
 def _answer(
     request: CreateRequest, opened: OpenedHandle, file_id: FileId, level: int | None = None
 ) -> SmbAnswer:
-    """Return the answer of an open.
-
-    Arguments:
-        level: the oplock level that the answer names; None = the one that is held.
-    """
+    """`level` is the oplock level that the answer names; None = the one that is held."""
     if level is None:
         is_lease = opened.kind is not CachingKind.OPLOCK
         level = OplockLevel.LEASE if is_lease else level_of(opened.caching)
@@ -186,8 +180,7 @@ def _repeated_answer(
 
 
 def _requested_open(request: CreateRequest, *, is_replay: bool) -> RequestedOpen:
-    """Return the open that a request describes. Raises: SmbError for values that no open can
-    have."""
+    """Raises: SmbError for values that no open can have."""
     options = request.options
     if options & _RESERVED or request.share & ~0x7 or request.disposition > _DISPOSITION_MAX:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
@@ -219,11 +212,9 @@ def _requested_open(request: CreateRequest, *, is_replay: bool) -> RequestedOpen
 def _point_in_time(
     path: tuple[str, ...], given: CreateContexts
 ) -> tuple[tuple[str, ...], int | None]:
-    """Return the path within the snapshot that TWrp or the path names, and its time; None = the
-    present.
+    """The path within the snapshot that TWrp or the path names, and its time; None = the present.
 
-    Raises: SmbError INVALID_PARAMETER when they name two times; StorageError OBJECT_NAME_INVALID
-        for two tokens.
+    Two times are refused by INVALID_PARAMETER, two tokens by OBJECT_NAME_INVALID.
     """
     found, at = previous_versions.without_token(path)
     if given.snapshot is None:
@@ -235,8 +226,7 @@ def _point_in_time(
 
 
 def _requested_caching(request: CreateRequest) -> RequestedCaching:
-    """Return the caching that a request asks for. A lease needs both the oplock level LEASE and its
-    context."""
+    """A lease needs both the oplock level LEASE and its context."""
     lease = request.contexts.lease
     if request.oplock_level != OplockLevel.LEASE:
         level = request.oplock_level
@@ -284,8 +274,7 @@ def _response_contexts(request: CreateRequest, opened: OpenedHandle) -> list[tup
 
 
 def _granted_lease(requested: LeaseContext, opened: OpenedHandle) -> LeaseContext:
-    """Return the lease context of the answer, in the version that the lease's first open has
-    set."""
+    """In the version that the lease's first open has set."""
     is_v2 = opened.kind is CachingKind.LEASE_V2
     flags = requested.flags & contexts.LEASE_PARENT_KEY_SET if requested.is_v2 and is_v2 else 0
     if opened.is_breaking:

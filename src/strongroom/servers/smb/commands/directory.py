@@ -1,7 +1,7 @@
 """QUERY_DIRECTORY: the next names of a directory.
 
-Lives here: from the request to the services and back. Must not live here: the cursor, patterns.
-Source: [MS-SMB2] section 3.3.5.18; [MS-FSA] section 2.1.5.6.3; smb.md 2.8.
+Lives here: from the request to the services and back. Source: [MS-SMB2] section 3.3.5.18; [MS-FSA]
+section 2.1.5.6.3; smb.md 2.8.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from strongroom.wire.smb.requests.query_directory import (
 
 
 async def query_directory(element: SmbElement) -> SmbAnswer:
-    """Carry out a QUERY_DIRECTORY."""
     request = read_query_directory(element.message, element.connection.io_bytes_max)
     check_directory_class(request.information_class)
     buffer = EntryBuffer(request.information_class, request.output_bytes_max)

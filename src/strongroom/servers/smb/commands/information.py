@@ -80,7 +80,6 @@ _WRITE_RIGHTS: Final = (
 
 
 async def query_info(element: SmbElement) -> SmbAnswer:
-    """Carry out a QUERY_INFO."""
     request = read_query_info(element.message, element.connection.io_bytes_max)
     if request.info_type == InfoType.FILE:
         found = await _query_file(element, request)
@@ -143,7 +142,6 @@ def _check_rights(handle: Handle, parts: int, rights: tuple[tuple[int, int], ...
 
 
 async def set_info(element: SmbElement) -> SmbAnswer:
-    """Carry out a SET_INFO."""
     request = read_set_info(element.message, element.connection.io_bytes_max)
     if request.info_type == InfoType.FILE:
         change = classes.read_change(request.information_class, request.data)

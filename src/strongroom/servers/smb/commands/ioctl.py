@@ -29,7 +29,6 @@ IoctlHandler = Callable[[SmbElement, IoctlRequest], Awaitable[SmbAnswer]]
 
 
 async def ioctl(element: SmbElement) -> SmbAnswer:
-    """Carry out an IOCTL."""
     request = wire.read_ioctl(element.message, element.connection.io_bytes_max)
     if request.code not in _WITHOUT_FILE:
         element.find_open(request.file_id)

@@ -19,7 +19,6 @@ from strongroom.wire.smb.statuses import STATUS_NETWORK_SESSION_EXPIRED
 
 
 async def lock(element: SmbElement) -> SmbAnswer:
-    """Carry out a LOCK."""
     request = read_lock(element.message)
     handle = handle_of(element)
     if element.session.is_expired and not request.is_unlock:

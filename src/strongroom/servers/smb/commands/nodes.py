@@ -1,7 +1,7 @@
 """Conversion between the services' values of a file and those of the information classes.
 
 Lives here: ticks to FILETIMEs, and names to paths, in both directions. Must not live here: layouts
-(wire/smb), commands. Sources: [MS-FSCC] sections 2.1.1 and 2.6; smb.md 2.4, 3.3 and 3.8.
+(wire/smb). Sources: [MS-FSCC] sections 2.1.1 and 2.6; smb.md 2.4, 3.3 and 3.8.
 """
 
 from __future__ import annotations
@@ -22,12 +22,10 @@ def volume_id(generation: int) -> int:
 
 
 def attribute_bits(bits: int, *, is_directory: bool) -> int:
-    """Return the FileAttributes of an answer."""
     return smb_bits(bits | (Attribute.DIRECTORY if is_directory else Attribute.NONE))
 
 
 def information_of(info: NodeInfo, position: int = 0) -> NodeInformation:
-    """Return all that the classes show of an open file."""
     record = info.record
     return NodeInformation(
         creation=filetime(record.creation),
@@ -49,7 +47,6 @@ def information_of(info: NodeInfo, position: int = 0) -> NodeInformation:
 
 
 def entry_of(node: EnumeratedNode) -> DirectoryEntry:
-    """Return a row of a listing."""
     record = node.record
     return DirectoryEntry(
         node.name,

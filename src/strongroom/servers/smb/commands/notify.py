@@ -19,7 +19,6 @@ from strongroom.wire.smb.requests.query_directory import write_buffer_answer
 
 
 async def change_notify(element: SmbElement) -> SmbAnswer:
-    """Carry out a CHANGE_NOTIFY."""
     request = read_change_notify(element.message, element.connection.io_bytes_max)
     wanted = RequestedWatch(
         request.completion_filter, request.watches_tree, request.output_bytes_max

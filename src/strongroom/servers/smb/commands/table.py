@@ -1,7 +1,7 @@
 """The rules of the commands on a tree's files, and the handler of each.
 
-Lives here: the table. Must not live here: commands of connections and sessions (the folder above).
-Source: [MS-SMB2] sections 2.2.13 to 2.2.40 and 3.3.5.2.5 (payload); smb.md 1.3 and 2.
+Lives here: the table. Source: [MS-SMB2] sections 2.2.13 to 2.2.40 and 3.3.5.2.5 (payload); smb.md
+1.3 and 2.
 """
 
 from __future__ import annotations

@@ -62,15 +62,12 @@ class FileTarget:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """See OpenTarget."""
         return self.handle.path
 
     def begin_wait(self, reason: DisconnectReason) -> bool:
-        """See OpenTarget."""
         return durable.begin_wait(self._services, self.handle, reason)
 
     async def end(self) -> None:
-        """See OpenTarget."""
         await closing.close_all(self._services, [self.handle])
 
 
@@ -103,15 +100,13 @@ class PipeTarget:
 
     @property
     def path(self) -> tuple[str, ...]:
-        """See OpenTarget."""
         return (self.name,)
 
     def begin_wait(self, reason: DisconnectReason) -> bool:
-        """See OpenTarget. No pipe is durable."""
+        """No pipe is durable."""
         return False
 
     async def end(self) -> None:
-        """See OpenTarget."""
         self.close()
 
     def close(self) -> None:
@@ -157,12 +152,10 @@ class SessionOwner:
         return self._opens.get(handle.id)
 
     def closed(self, handle: Handle) -> None:
-        """Forget the FileId of a handle."""
         self._opens.pop(handle.id, None)
         self._early.pop(handle.id, None)
 
     def notify_break(self, handle: Handle, notice: BreakNotice) -> None:
-        """Send an OPLOCK_BREAK notification; see HandleOwner."""
         if notice.kind is not CachingKind.OPLOCK:
             assert not isinstance(notice.key, int)
             body = write_lease_notice(
@@ -190,12 +183,10 @@ class SessionOwner:
 
 
 def level_of(caching: Caching) -> OplockLevel:
-    """Return the oplock level of these caching rights."""
     return _LEVEL_OF[caching]
 
 
 def owner_of(element: SmbElement) -> SessionOwner:
-    """Return the owner of the handles of an element's session."""
     session = element.session
     if session.owner is None:
         session.owner = SessionOwner(element.connection, session)
@@ -211,7 +202,7 @@ def open_of(element: SmbElement) -> SmbOpen:
 
 
 def file_of(element: SmbElement) -> FileTarget:
-    """Return the file of an element's open. Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
+    """Raises: SmbError INVALID_DEVICE_REQUEST for a pipe."""
     target = open_of(element).target
     if not isinstance(target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
@@ -219,7 +210,6 @@ def file_of(element: SmbElement) -> FileTarget:
 
 
 def handle_of(element: SmbElement) -> Handle:
-    """Return the handle of an element's open. Raises: as file_of."""
     return file_of(element).handle
 
 

@@ -26,7 +26,7 @@ from strongroom.wire.smb.requests import transfers as wire
 
 
 async def close(element: SmbElement) -> SmbAnswer:
-    """Carry out a CLOSE. The FileId is invalid from here on."""
+    """The FileId is invalid from here on."""
     request = wire.read_close(element.message)
     gone = open_of(element)
     if not element.session.remove_open(gone):
@@ -43,7 +43,7 @@ async def close(element: SmbElement) -> SmbAnswer:
 
 
 async def flush(element: SmbElement) -> SmbAnswer:
-    """Carry out a FLUSH. A pipe has nothing to flush."""
+    """A pipe has nothing to flush."""
     wire.read_flush(element.message)
     if not isinstance(open_of(element).target, PipeTarget):
         await services_transfers.flush(element.services, handle_of(element), element)
@@ -51,7 +51,6 @@ async def flush(element: SmbElement) -> SmbAnswer:
 
 
 async def read(element: SmbElement) -> SmbAnswer:
-    """Carry out a READ."""
     request = wire.read_read(element.message, element.connection.io_bytes_max)
     target = open_of(element).target
     if isinstance(target, PipeTarget):
@@ -68,7 +67,7 @@ async def read(element: SmbElement) -> SmbAnswer:
 
 
 async def write(element: SmbElement) -> SmbAnswer:
-    """Carry out a WRITE. It is durable when it is answered, whatever its flags are."""
+    """It is durable when it is answered, whatever its flags are."""
     request = wire.read_write(element.message, element.connection.io_bytes_max)
     target = open_of(element).target
     if isinstance(target, PipeTarget):

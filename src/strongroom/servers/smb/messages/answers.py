@@ -1,8 +1,8 @@
 """The frame of answers: headers, padding, signatures, encryption.
 
-Lives here: putting a frame together. Must not live here: the choice of answers and credits. Source:
-[MS-SMB2] sections 3.3.4.1, 3.3.4.1.3, 3.3.4.1.4; smb.md 1.4, 1.8, 1.9. Nothing here needs the event
-loop, so that a thread may do it for large answers.
+Lives here: putting a frame together. Source: [MS-SMB2] sections 3.3.4.1, 3.3.4.1.3, 3.3.4.1.4;
+smb.md 1.4, 1.8, 1.9. Nothing here needs the event loop, so that a thread may do it for large
+answers.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ class OutgoingMessage(msgspec.Struct, frozen=True):
         return HEADER_BYTES + sum(map(len, self.body))
 
     def with_credits(self, credits: int) -> OutgoingMessage:
-        """Return the same answer with another number of granted credits."""
         header = msgspec.structs.replace(self.header, credits=credits)
         return msgspec.structs.replace(self, header=header)
 
@@ -69,12 +68,8 @@ def answer_header(
     tree_id: int | None = None,
     is_signed: bool = False,
 ) -> Header:
-    """Return the header of an answer.
-
-    Arguments:
-        async_id: of a request that is or was answered PENDING; 0 = it was not.
-        session_id, tree_id: None = those of the request.
-    """
+    """`async_id` is that of a request that is or was answered PENDING, else 0. The other ids are
+    those of the request where None is given."""
     flags = request.flags & COPIED_FLAGS | SERVER_TO_REDIR
     flags |= SIGNED if is_signed else 0
     process_id, tree = request.process_id, request.tree_id if tree_id is None else tree_id
@@ -97,12 +92,7 @@ def answer_header(
 def frame(
     answers: Sequence[OutgoingMessage], algorithm: int, sealing: Sealing | None
 ) -> list[Piece]:
-    """Return the pieces of a frame.
-
-    Arguments:
-        algorithm: of signatures.
-        sealing: None = the frame is not encrypted.
-    """
+    """`algorithm` is that of signatures. Without `sealing` the frame is not encrypted."""
     pieces: list[Piece] = []
     for number, answer in enumerate(answers, 1):
         header, body = answer.header, answer.body

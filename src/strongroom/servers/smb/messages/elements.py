@@ -1,8 +1,8 @@
 """One chain of a compound: its elements are checked, carried out and answered, in order.
 
 Lives here: what an element inherits from its predecessor, interim answers, how refusals become
-answers. Must not live here: the checks themselves (checks.py), any command. Source: [MS-SMB2]
-sections 3.3.5.2.7, 3.3.4.2, 3.3.4.4; smb.md 1.4, 1.7. A single message is a chain of one.
+answers. Must not live here: the checks themselves (checks.py). Source: [MS-SMB2] sections
+3.3.5.2.7, 3.3.4.2, 3.3.4.4; smb.md 1.4, 1.7. A single message is a chain of one.
 """
 
 from __future__ import annotations

@@ -63,7 +63,6 @@ class FrameIntake:
 
     @property
     def has_waiting(self) -> bool:
-        """Whether a frame waits to be begun."""
         return bool(self._waiting)
 
     @property
@@ -72,7 +71,6 @@ class FrameIntake:
         return not self._waiting and not self._is_decrypting
 
     def clear(self) -> None:
-        """Drop the waiting frames."""
         self._waiting.clear()
 
     def receive_frame(self, frame: memoryview) -> None:
@@ -97,7 +95,6 @@ class FrameIntake:
             self._is_beginning = False
 
     def _begin(self, frame: memoryview) -> None:
-        """Begin a frame. Raises: MalformedMessage; CloseConnection."""
         protocol_id = bytes(frame[:_PROTOCOL_ID_BYTES])
         is_first, self._is_first = self._is_first, False
         if protocol_id == SMB2_PROTOCOL_ID:
@@ -206,8 +203,6 @@ def _check_encrypted(first: Header, session_id: int) -> None:
     The specification also closes the connection for two more faults. These are a first message that
     is related, and a later chain of another session. Both are only refused here (elements.py), as
     Samba does, since the same frames are only refused without encryption.
-
-    Raises: CloseConnection.
     """
     if first.session_id != session_id:
         raise CloseConnection("an encrypted message of another session")

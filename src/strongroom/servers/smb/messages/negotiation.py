@@ -118,12 +118,7 @@ def binding_refusal(session_signing: int, signing: int) -> int:
 def answer_contexts(
     request: NegotiateRequest, chosen: Negotiated, salt: bytes
 ) -> tuple[NegotiateContext, ...]:
-    """Return the contexts of the answer: one for each kind that the client sent and the server
-    knows.
-
-    Arguments:
-        salt: 32 random bytes.
-    """
+    """One for each kind that the client sent and the server knows. `salt` is 32 random bytes."""
     if chosen.dialect != DIALECT_311:
         return ()
     kinds = {one.kind for one in request.contexts or ()}

@@ -23,11 +23,7 @@ def observed(
     answer: SmbAnswer,
     seconds: float,
 ) -> SmbExchange:
-    """Return what observers are told of a message and its answer.
-
-    Arguments:
-        running: None if the message was refused before its handler ran.
-    """
+    """`running` is None if the message was refused before its handler ran."""
     session = incoming.session if running is None else running.session
     is_valid = session is not None and session.is_valid
     tree = _tree(session, incoming, answer)

@@ -70,10 +70,7 @@ class Authentication:
         return len(self._messages) > 1
 
     def step(self, token: bytes, accounts: Accounts) -> ContinueLogon | LoggedOn:
-        """Process a token of the client.
-
-        Raises: LogonFailed; MalformedMessage.
-        """
+        """Raises: LogonFailed; MalformedMessage."""
         if token.startswith(ntlm.SIGNATURE):
             return self._ntlm(token, None, accounts)
         if not self._messages and self._mechanisms is None:

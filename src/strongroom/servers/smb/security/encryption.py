@@ -40,12 +40,7 @@ _FRAMES_MAX: Final = 1 << 32
 
 
 class SessionCipher:
-    """Encrypts and decrypts the frames of one session. No nonce is used twice.
-
-    Arguments:
-        cipher: the id that was negotiated.
-        keys: the session's.
-    """
+    """Encrypts and decrypts the frames of one session. No nonce is used twice."""
 
     def __init__(self, cipher: int, keys: SessionKeys, session_id: int) -> None:
         self._nonce_bytes = _NONCE_BYTES[cipher]
@@ -66,11 +61,8 @@ class SessionCipher:
         return self._sent.to_bytes(self._nonce_bytes, "little")
 
     def seal(self, nonce: bytes, pieces: Sequence[Piece]) -> list[Piece]:
-        """Encrypt these pieces as a frame. Returns its header, and the encrypted bytes.
-
-        Arguments:
-            nonce: from `next_nonce`, for this frame only.
-        """
+        """Returns the frame's header, and the encrypted bytes. `nonce` is from `next_nonce`, for
+        this frame only."""
         size = sum(map(len, pieces))
         header = write_transform(nonce, size, self._session_id)
         covered = header[ASSOCIATED_DATA_AT:]
@@ -82,7 +74,7 @@ class SessionCipher:
         return [TRANSFORM_PROTOCOL_ID + tag + covered, sealed]
 
     def open(self, header: TransformHeader, frame: memoryview) -> memoryview:
-        """Decrypt a frame. Returns its plain bytes.
+        """Returns the plain bytes.
 
         Raises: CloseConnection when its tag is wrong: it was changed, or encrypted by another key.
         """

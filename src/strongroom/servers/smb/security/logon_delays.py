@@ -1,7 +1,7 @@
 """The delay of an address before its next logon attempt.
 
-Lives here: the count of failures for each address. Must not live here: sleeping, logging on.
-Source: smb.md 5.1. The wait depends on the address alone, never on the name that is tried.
+Lives here: the count of failures for each address. Source: smb.md 5.1. The wait depends on the
+address alone, never on the name that is tried.
 """
 
 from __future__ import annotations

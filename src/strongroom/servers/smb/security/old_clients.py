@@ -28,11 +28,8 @@ class OldClients:
         self._warned: set[str] = set()
 
     def refused(self, address: str, dialect: int | None) -> None:
-        """Write the line of an address, once.
-
-        Arguments:
-            dialect: the greatest that the client has offered; None = one of SMB 1.
-        """
+        """Write the line of an address, once. `dialect` is the greatest that the client has
+        offered; None = one of SMB 1."""
         if address in self._warned or len(self._warned) >= ADDRESSES_MAX:
             return
         self._warned.add(address)

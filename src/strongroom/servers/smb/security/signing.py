@@ -67,13 +67,8 @@ _ALGORITHMS: Final[dict[int, Signature]] = {
 def signature(
     algorithm: int, key: bytes, header: Header, pieces: Iterable[Piece], *, from_server: bool
 ) -> bytes:
-    """Return the signature of a message.
-
-    Arguments:
-        algorithm: the id that was negotiated.
-        header: of the message.
-        pieces: the message with zeros in place of the signature, and the padding that follows.
-    """
+    """`pieces` are the message with zeros in place of the signature, and the padding that
+    follows."""
     role = _FROM_SERVER if from_server else 0
     if header.command == Command.CANCEL:
         role |= _OF_CANCEL
@@ -82,7 +77,7 @@ def signature(
 
 
 def has_valid_signature(algorithm: int, key: bytes, header: Header, message: memoryview) -> bool:
-    """Return whether a client's message, from its header on, has a valid signature."""
+    """`message` is a client's, from its header on."""
     pieces = (message[:SIGNATURE_AT], NO_SIGNATURE, message[HEADER_BYTES:])
     expected = signature(algorithm, key, header, pieces, from_server=False)
     return hmac.compare_digest(expected, header.signature)

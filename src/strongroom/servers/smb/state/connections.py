@@ -1,7 +1,7 @@
 """The state that the connections of a listener share, and the state of one connection.
 
-Lives here: both as plain state. Must not live here: sockets (connection.py), commands. Source:
-[MS-SMB2] sections 3.3.1.5, 3.3.1.7.
+Lives here: both as plain state. Must not live here: sockets (connection.py). Source: [MS-SMB2]
+sections 3.3.1.5, 3.3.1.7.
 """
 
 from __future__ import annotations
@@ -81,7 +81,6 @@ class SmbShared:
         return int.from_bytes(self.clock.random_bytes(8), "little")
 
     def new_session_id(self) -> int:
-        """Return an id that no session has."""
         while True:
             found = self.random_id()
             if found not in (0, ALL_ONES) and found not in self.sessions:
@@ -125,12 +124,10 @@ class ConnectionState:
 
     @property
     def services(self) -> Services:
-        """The services that carry out the requests."""
         return self.shared.services
 
     @property
     def negotiated(self) -> Negotiated:
-        """The outcome of NEGOTIATE."""
         assert self.agreed is not None
         return self.agreed
 
@@ -176,7 +173,6 @@ class ConnectionState:
                 session.preauth = extended_hash(session.preauth, b"".join(pieces))
 
     def send_break(self, session: SmbSession, body: bytes, *, of_lease: bool) -> None:
-        """Send a break notification; see SmbConnection."""
         if not self.is_alive:
             return
         header = Header(

@@ -1,8 +1,7 @@
 """The interface between the connection and the commands: a handler's input and its answer.
 
 Lives here: the rule of a command, one element of a compound as its handler sees it, the answer.
-Must not live here: the order of the checks before a handler is called, any handler. Source:
-[MS-SMB2] section 3.3.5; smb.md 1.3 to 1.7.
+Source: [MS-SMB2] section 3.3.5; smb.md 1.3 to 1.7.
 
 A handler raises SmbError, StorageError (its row's `ntstatus` is answered) or MalformedMessage
 (INVALID_PARAMETER is answered). CloseConnection ends the connection without an answer.
@@ -88,9 +87,7 @@ class SmbConnection(Protocol):
     """The part of a connection that handlers may use."""
 
     @property
-    def services(self) -> Services:
-        """The services that carry out the requests."""
-        ...
+    def services(self) -> Services: ...
 
     @property
     def negotiated(self) -> Negotiated:
@@ -171,7 +168,6 @@ class SmbElement:
 
     @property
     def services(self) -> Services:
-        """The services that carry out the requests."""
         return self.connection.services
 
     @property
@@ -180,11 +176,7 @@ class SmbElement:
         return self.message[HEADER_BYTES:]
 
     def find_open(self, file_id: FileId) -> SmbOpen:
-        """Return the open that a FileId of this message names. In a chain, the predecessor's FileId
-        replaces it.
-
-        Raises: SmbError(FILE_CLOSED).
-        """
+        """In a chain, the predecessor's FileId replaces it. Raises: SmbError(FILE_CLOSED)."""
         chained = self._chain_file_id
         named = file_id if chained is None else chained
         found = self.session.find_open(named, is_inherited=chained is not None)

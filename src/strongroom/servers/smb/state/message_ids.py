@@ -1,7 +1,7 @@
 """Message ids and credits: which requests a client may send.
 
-Lives here: the window of ids, and how it grows. Must not live here: any message. Source: [MS-SMB2]
-sections 3.3.1.1, 3.3.1.2; smb.md 1.5. The rule of granting is Samba's and Windows'.
+Lives here: the window of ids, and how it grows. Source: [MS-SMB2] sections 3.3.1.1, 3.3.1.2; smb.md
+1.5. The rule of granting is Samba's and Windows'.
 """
 
 from __future__ import annotations
@@ -29,10 +29,7 @@ class MessageIds:
         self.available = 1
 
     def consume(self, first: int, charge: int) -> bool:
-        """Use the ids of a request.
-
-        Arguments:
-            charge: CreditCharge; 0 counts as 1.
+        """Use the ids of a request; a `charge` of 0 counts as 1.
 
         Returns: whether all of them were available; if not, none is used.
         """

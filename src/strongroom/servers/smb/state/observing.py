@@ -35,13 +35,8 @@ class SmbCounts:
         self.sent_bytes = 0
 
     def logon_failed(self, account: str, address: str, now: float) -> None:
-        """Count one failed logon, and write its line.
-
-        Arguments:
-            account: the name that the client gave, "" if it gave none.
-            address: the client's address.
-            now: seconds of a monotonic clock.
-        """
+        """`account` is the name that the client gave, "" if it gave none. `now` is in seconds of a
+        monotonic clock."""
         self.logon_failures += 1
         self._failed_logons.note("SMB", account, address, now)
 

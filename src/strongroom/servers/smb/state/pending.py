@@ -1,7 +1,7 @@
 """Requests in progress, and how CANCEL finds them.
 
-Lives here: the table by message id and by AsyncId. Must not live here: the answer to a cancelled
-request. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16; smb.md 1.7.
+Lives here: the table by message id and by AsyncId. Source: [MS-SMB2] sections 3.3.4.2, 3.3.5.16;
+smb.md 1.7.
 """
 
 from __future__ import annotations
@@ -14,11 +14,8 @@ from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES
 
 
 class PendingRequests:
-    """The requests of a connection that are in progress.
-
-    Arguments:
-        pending_max: how many may have been answered PENDING.
-    """
+    """The requests of a connection that are in progress. At most `pending_max` may have been
+    answered PENDING."""
 
     def __init__(self, pending_max: int) -> None:
         self._pending_max = pending_max
@@ -35,19 +32,14 @@ class PendingRequests:
         return len(self._by_async_id)
 
     def begin(self, element: SmbElement) -> None:
-        """Register a request in progress."""
         self._by_message[element.header.message_id] = element
 
     def end(self, element: SmbElement) -> None:
-        """Remove a request that is not in progress any more."""
         if self._by_message.get(element.header.message_id) is element:
             del self._by_message[element.header.message_id]
 
     def register_pending(self, element: SmbElement) -> int:
-        """Register a request that is answered PENDING.
-
-        Returns: its AsyncId. Raises: SmbError when too many wait.
-        """
+        """Returns its AsyncId. Raises: SmbError when too many wait."""
         if len(self._by_async_id) >= self._pending_max:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
         self._last_async_id += 1

@@ -1,8 +1,7 @@
 """The sessions of a connection, their tree connects, and their opens.
 
-Lives here: the three, how they are found and how they end. Must not live here: which callers may
-have a session, the targets of opens (commands/). Source: [MS-SMB2] sections 3.3.1.8 to 3.3.1.10;
-smb.md 2.2, 2.3, 5.1.
+Lives here: the three, how they are found and how they end. Must not live here: the targets of opens
+(commands/). Source: [MS-SMB2] sections 3.3.1.8 to 3.3.1.10; smb.md 2.2, 2.3, 5.1.
 """
 
 from __future__ import annotations

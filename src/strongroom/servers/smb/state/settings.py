@@ -1,7 +1,7 @@
 """Bounds and time-outs of SMB connections.
 
-Lives here: the settings of a listener. Must not live here: flags, and bounds of one session
-(sessions.py). Source: smb.md 5.1.
+Lives here: the settings of a listener. Must not live here: bounds of one session (sessions.py).
+Source: smb.md 5.1.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One SMB connection: it reads frames from a socket, has them carried out, and sends the answers.
 
 Lives here: the translation of the socket's callbacks into events, and the execution of the table's
-actions. Must not live here: the table (life.py), the content of frames (intake.py), commands.
-Source: [MS-SMB2] section 3.3.5.1; smb.md 1.1, 5.1.
+actions. Must not live here: the table (life.py), the content of frames (intake.py). Source:
+[MS-SMB2] section 3.3.5.1; smb.md 1.1, 5.1.
 """
 
 from __future__ import annotations
@@ -139,11 +139,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     # Events, and their actions.
 
     def _on(self, event: SmbEvent, reason: str = "") -> None:
-        """Apply an event: change the state and run the actions of the table's row.
-
-        Arguments:
-            reason: why the connection may have to end, for the log.
-        """
+        """`reason` is why the connection may have to end, for the log."""
         row = life.TABLE[self._phase].get(event)
         if row is None:
             return
@@ -159,11 +155,8 @@ class SmbServerConnection(asyncio.BufferedProtocol):
     # For the listener.
 
     def waiting(self) -> WaitingConnection | None:
-        """Return since when the connection waits for its client; None if it does not wait.
-
-        A connection with an authenticated session never gives way. Its client would lose its opens
-        and locks.
-        """
+        """A connection with an authenticated session never gives way. Its client would lose its
+        opens and locks."""
         if self._phase not in life.RECEIVING or not self._requests.is_none:
             return None
         state = self.state
@@ -176,8 +169,6 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         return WaitingConnection(has_begun, since, self, self.give_way)
 
     def give_way(self, since: float) -> bool:
-        """End the connection for a newcomer, unless it no longer waits since then, or has bytes to
-        receive or to send."""
         waiting = self.waiting()
         if waiting is None or waiting.since != since:
             return False
@@ -187,7 +178,6 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         return True
 
     def abort(self) -> None:
-        """End the connection at once."""
         self._on(SmbEvent.ABORT)
 
     def close_if_idle(self) -> None:
@@ -200,11 +190,7 @@ class SmbServerConnection(asyncio.BufferedProtocol):
         self._on(SmbEvent.STOP)
 
     def sweep(self, now: float) -> None:
-        """Apply the time limits that have passed.
-
-        Arguments:
-            now: of the loop's clock.
-        """
+        """`now` is of the loop's clock."""
         frames = self._frames
         bytes_max = frames.frame_bytes_max if frames.is_frame_incomplete else None
         for event, reason in self.pacing.late(now, bytes_max):

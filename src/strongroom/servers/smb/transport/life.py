@@ -1,9 +1,9 @@
 """The life of an SMB connection as a state machine: states, events, and the actions of each event.
 
-Lives here: one table of transitions. Must not live here: sockets, frames, time. The connection
-(connection.py) reports events and carries out the actions. An event that a state's row does not
-name changes nothing. Who has logged on is no state: sessions come and go (state/connections.py).
-Source: [MS-SMB2] sections 3.3.5.1, 3.3.7.1; smb.md 1.1, 5.1.
+Lives here: one table of transitions. The connection (connection.py) reports events and carries out
+the actions. An event that a state's row does not name changes nothing. Who has logged on is no
+state: sessions come and go (state/connections.py). Source: [MS-SMB2] sections 3.3.5.1, 3.3.7.1;
+smb.md 1.1, 5.1.
 """
 
 from __future__ import annotations
@@ -38,8 +38,6 @@ class SmbPhase(enum.IntEnum):
 
 
 class SmbEvent(enum.IntEnum):
-    """An event in a connection's life."""
-
     # What the socket reports.
     WRITE_BLOCKED = enum.auto()  # too many bytes of answers wait for the client
     WRITABLE = enum.auto()  # the client has read enough of them

@@ -78,28 +78,15 @@ class SmbListener:
 
     @property
     def connection_count(self) -> int:
-        """The number of open connections."""
         return len(self._connections)
 
     async def listen(self, host: str, port: int) -> int:
-        """Listen on every address of `host`.
-
-        Arguments:
-            host: a name or an address; "" for every interface.
-            port: 0 for a free one.
-
-        Returns: the port. Raises: OSError when an address is in use, or not of this machine.
-        """
         port = await self._acceptor.listen(host, port)
         self._connections.start_sweeping(self._settings.sweep_interval_s, self.sweep)
         return port
 
     async def drain(self, timeout_s: float) -> bool:
-        """Accept no more connections, let requests finish for `timeout_s`, and cut off the rest.
-        Requests that only wait for a change are cancelled at once.
-
-        Returns: whether every request finished.
-        """
+        """Requests that only wait for a change are cancelled at once."""
         self.draining = True
         self._acceptor.stop()
         for connection in self._connections:
@@ -109,7 +96,6 @@ class SmbListener:
         return finished
 
     async def close(self) -> None:
-        """Stop at once: requests in progress are cut off. Idempotent."""
         await self.drain(0.0)
 
     def close_idle(self) -> None:
@@ -149,11 +135,7 @@ class SmbListener:
                 connection.check_memory()
 
     def sweep(self, now: float) -> None:
-        """Apply the time limits of all connections.
-
-        Arguments:
-            now: of the loop's clock.
-        """
+        """`now` is of the loop's clock."""
         for connection in self._connections:
             connection.sweep(now)
 

@@ -1,7 +1,6 @@
 """An SMB listener with all its commands, and its counts as metrics.
 
-Lives here: the composition of a listener. Must not live here: any command, flags. The names of the
-metrics are in docs/operating.md.
+Lives here: the composition of a listener. The names of the metrics are in docs/operating.md.
 """
 
 from __future__ import annotations
@@ -33,12 +32,7 @@ def smb_listener(
     budget: ConnectionBudget,
     observers: Sequence[RequestObserver] = (),
 ) -> SmbListener:
-    """Return a listener for the shares of all accounts.
-
-    Arguments:
-        budget: the places for connections of all servers of the process.
-        observers: are told of each message.
-    """
+    """For the shares of all accounts."""
     return SmbListener(
         services,
         accounts,
@@ -52,13 +46,10 @@ def smb_listener(
 
 
 class SmbMetrics:
-    """The counts of a listener as metrics."""
-
     def __init__(self, listener: SmbListener) -> None:
         self._listener = listener
 
     def collect(self) -> Iterator[Metric]:
-        """Yield all metrics with their present values."""
         from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 
         counts, shared = self._listener.shared.counts, self._listener.shared
