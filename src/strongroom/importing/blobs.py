@@ -42,11 +42,7 @@ _Taken = Callable[[BodyChange, Body], Body]
 
 
 class BlobImport:
-    """The import of the blobs of a folder.
-
-    Arguments:
-        files: the files with the bodies.
-    """
+    """The import of the blobs of a folder, whose `files` have the bodies."""
 
     def __init__(self, session: ImportSession, files: ExtentFiles) -> None:
         self._session = session
@@ -217,20 +213,16 @@ class _InSnapshot:
         self._change.put(keys.inline(*self._past) if key == keys.inline(0) else key, value)
 
     def adopt(self, content: int) -> None:
-        """See BodyChange.adopt."""
         self._change.adopt(content)
 
     def drop(self, content: int) -> None:
-        """See BodyChange.drop."""
         self._change.drop(content)
 
     def retire(self, body: Body) -> None:
-        """See BodyChange.retire."""
         self._change.retire(body)
 
 
 def blob_place(given: BlobDocument) -> str:
-    """Return the name of a blob or snapshot for a report."""
     name = f"{given.account_name}/{given.container_name}/{given.name}"
     return f"{name}?snapshot={given.snapshot}" if given.snapshot else name
 

@@ -1,7 +1,7 @@
 """Values of Azurite's records as values of this server, or the reason why they are none.
 
 Lives here: pure functions of documents. Each applies the rules that the same value must pass in a
-request. Must not live here: reading of files, writing of records.
+request, and raises NotConvertible for one that does not.
 """
 
 from __future__ import annotations
@@ -78,7 +78,6 @@ def refusal(error: Exception) -> str:
 
 
 def check_account(name: str) -> None:
-    """Check that an account can have this name. Raises NotConvertible."""
     try:
         Account(name, (b"any key",))
     except AccountsError as error:
@@ -115,7 +114,6 @@ def etag_loss(text: str | None) -> str:
 
 
 def metadata(pairs: Mapping[str, str] | None) -> Metadata:
-    """Return metadata. Raises NotConvertible."""
     try:
         return names.check_metadata((pairs or {}).items())
     except StorageError as error:
@@ -125,7 +123,6 @@ def metadata(pairs: Mapping[str, str] | None) -> Metadata:
 def policies(
     given: tuple[IdentifierDocument, ...] | None, is_queue: bool = False
 ) -> tuple[AccessPolicy, ...]:
-    """Return stored access policies. Raises NotConvertible."""
     found = tuple(
         AccessPolicy(
             one.id,
@@ -148,7 +145,6 @@ def policies(
 
 
 def public_access(text: str | None) -> PublicAccess:
-    """Return the access level of a container. Raises NotConvertible."""
     try:
         return PublicAccess(text or "")
     except ValueError:
@@ -186,7 +182,6 @@ def _ended(state: str | None, lease_id: str, now: int) -> Lease:
 
 
 def kind(blob: BlobDocument) -> BlobKind:
-    """Return the type of a blob. Raises NotConvertible."""
     found = _KINDS.get(blob.properties.blob_type)
     if found is None:
         raise NotConvertible(f"{blob.properties.blob_type[:40]!r} is no type of blob")
@@ -194,7 +189,6 @@ def kind(blob: BlobDocument) -> BlobKind:
 
 
 def content_properties(given: BlobPropertiesDocument) -> ContentProperties:
-    """Return the HTTP properties of a blob. Raises NotConvertible."""
     md5 = _md5(given.content_md5)
     is_md5 = len(md5) == _MD5_BYTES
     other = base64.b64encode(md5).decode() if md5 and not is_md5 else None
@@ -230,7 +224,6 @@ def _md5(given: dict[str, object] | str | None) -> bytes:
 
 
 def blob_tags(given: documents.TagsDocument | None) -> Metadata:
-    """Return the tags of a blob. Raises NotConvertible."""
     pairs = [(tag.key, tag.value) for tag in (() if given is None else given.blob_tag_set)]
     try:
         return tags.check(pairs)
@@ -286,14 +279,12 @@ def block_id(name: str) -> bytes:
 
 
 def message_id(text: str) -> str:
-    """Return the id of a message. Raises NotConvertible."""
     if not _GUID.fullmatch(text):
         raise NotConvertible("its id is no GUID")
     return text.lower()
 
 
 def page_blob_size(size_bytes: int) -> int:
-    """Return the length of a page blob. Raises NotConvertible."""
     try:
         return pages.check_size("contentLength", str(size_bytes), size_bytes)
     except StorageError:
@@ -301,7 +292,6 @@ def page_blob_size(size_bytes: int) -> int:
 
 
 def sequence_number(number: int) -> int:
-    """Return the sequence number of a page blob. Raises NotConvertible."""
     if not 0 <= number <= pages.SEQUENCE_MAX:
         raise NotConvertible(f"{number} is no sequence number")
     return number

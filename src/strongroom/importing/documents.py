@@ -55,8 +55,6 @@ class PolicyDocument(_Document, frozen=True):
 
 
 class IdentifierDocument(_Document, frozen=True):
-    """A stored access policy."""
-
     id: str
     access_policy: PolicyDocument = PolicyDocument()
 
@@ -80,14 +78,10 @@ class LeaseDocument(_Document, frozen=True):
 
 
 class ContainerPropertiesDocument(LeaseStateDocument, frozen=True):
-    """The properties of a container."""
-
     public_access: str | None = None
 
 
 class ContainerDocument(LeaseDocument, frozen=True, kw_only=True):
-    """A container."""
-
     account_name: str
     name: str
     properties: ContainerPropertiesDocument
@@ -138,15 +132,11 @@ class PageRangeDocument(_Document, frozen=True):
 
 
 class TagDocument(_Document, frozen=True):
-    """A tag of a blob."""
-
     key: str
     value: str
 
 
 class TagsDocument(_Document, frozen=True):
-    """The tags of a blob."""
-
     blob_tag_set: tuple[TagDocument, ...] = ()
 
 
@@ -175,8 +165,6 @@ class StagedBlockDocument(_Document, frozen=True):
 
 
 class QueueDocument(_Document, frozen=True, kw_only=True):
-    """A queue."""
-
     account_name: str
     name: str
     metadata: dict[str, str] | None = None
@@ -225,8 +213,6 @@ class EntityRow(
 
 
 class RetentionDocument(_Document, frozen=True):
-    """How long something is kept."""
-
     enabled: bool = False
     days: int | None = None
 
@@ -270,8 +256,6 @@ class WebsiteDocument(_Document, frozen=True):
 
 
 class ServicesDocument(_Document, frozen=True, kw_only=True):
-    """The properties of a service of an account."""
-
     account_name: str
     logging: LoggingDocument | None = None
     hour_metrics: MetricsDocument | None = None

@@ -1,7 +1,7 @@
 """Imports containers, queues and tables, without what is in them, and the properties of services.
 
-Lives here: one commit per container, queue, table or service. Must not live here: blobs, messages,
-entities. Each place gets a generation of this store, as a new one does.
+Lives here: one commit per container, queue, table or service. Each place gets a generation of this
+store, as a new one does.
 """
 
 from __future__ import annotations

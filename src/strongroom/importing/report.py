@@ -101,7 +101,6 @@ class ReportDraft:
         _add(self._skipped, kind, place, reason)
 
     def finish(self, source: str, target: str, duration_s: float) -> ImportReport:
-        """Return the report."""
         counts = {name: self.counts[name] for name in Counts.__struct_fields__}
         counts["accounts"] = len(self.accounts)
         return ImportReport(

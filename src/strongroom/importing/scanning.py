@@ -95,7 +95,6 @@ class _Stream:
         self._before = 0  # the offset of the buffer in the file
 
     def damage(self, problem: str) -> DatabaseDamaged:
-        """Return the error that names the place."""
         return DatabaseDamaged(f"{problem}, at byte {self._before + self._at}")
 
     def members(self) -> Iterator[str]:
@@ -125,7 +124,6 @@ class _Stream:
                 return
 
     def string(self) -> str:
-        """Take a string."""
         if self._peek() != b'"':
             raise self.damage("expected a string")
         data = self.value()

@@ -1,7 +1,7 @@
 """Imports what a folder holds of each service: the passes over its database.
 
 Lives here: which collections a pass reads, in which order, and the names under which refusals are
-reported. Must not live here: what becomes of one record.
+reported.
 
 A database is read front to back once for each kind of record that needs another one. Snapshots need
 their blobs, and these need their containers. So only the names of containers, queues and tables are

@@ -1,7 +1,7 @@
 """What all parts of an import share: the store, the folder, the report, and work side by side.
 
 Lives here: reading the records of a database as typed documents, and a bounded number of writes in
-flight, which the engine commits together. Must not live here: what the records become.
+flight, which the engine commits together.
 """
 
 from __future__ import annotations
