@@ -1,6 +1,6 @@
 """The order in which a setup is applied to a server that nobody can reach yet.
 
-Lives here: that order. Must not live here: the single parts. See docs/setup.md.
+Lives here: that order. See docs/setup.md.
 """
 
 from __future__ import annotations
@@ -55,10 +55,7 @@ async def apply(
     clock: Clock,
     report: SetupReport,
 ) -> None:
-    """Make what is missing in the store. The accounts exist already.
-
-    Raises: SetupError.
-    """
+    """Make what is missing in the store. The accounts exist already. Raises: SetupError."""
     requests = OwnRequests(contexts, accounts, clock)
     places = PlacesSetup(services, requests, report)
     blobs = BlobsSetup(requests, report, setup.folder)

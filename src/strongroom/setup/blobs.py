@@ -24,11 +24,7 @@ from strongroom.setup.requests import Answer, Asked, OwnRequests
 
 
 class BlobsSetup:
-    """Uploads the sample blobs of one account.
-
-    Arguments:
-        folder: the folder from which the file's paths are seen.
-    """
+    """Uploads the sample blobs of one account. The file's paths are seen from `folder`."""
 
     def __init__(self, requests: OwnRequests, report: SetupReport, folder: Path) -> None:
         self._requests = requests

@@ -18,10 +18,7 @@ from strongroom.wire.core.service_properties_xml import write_service_properties
 async def make_cors(
     services: Services, requests: OwnRequests, report: SetupReport, account: AccountSetup
 ) -> None:
-    """Give each service that has no rules those of the file, and compare the others.
-
-    Raises: SetupError.
-    """
+    """Give each service that has no rules those of the file, and compare the others."""
     for service, wanted in account.cors_rules().items():
         found = (await properties(services, service, account.name)).cors or ()
         what = f"CORS rules of the {service.value} service of {account.name}"

@@ -61,7 +61,6 @@ class PolicySetup(_Part, frozen=True, kw_only=True):
     permission: str | None = None
 
     def policy(self) -> AccessPolicy:
-        """Return it as the services have it."""
         return AccessPolicy(self.id, self.start, self.expiry, self.permission)
 
 
@@ -78,14 +77,10 @@ class TableSetup(_Place, frozen=True, kw_only=True):
 
 
 class QueueSetup(_Place, frozen=True, kw_only=True):
-    """A queue."""
-
     metadata: dict[str, str] = {}
 
 
 class ShareSetup(_Place, frozen=True, kw_only=True):
-    """A share of files."""
-
     metadata: dict[str, str] = {}
     quota_gib: int | None = None
 
@@ -100,7 +95,6 @@ class ContainerSetup(_Place, frozen=True, kw_only=True):
 
     @property
     def public_access(self) -> PublicAccess | None:
-        """The access level as the services have it."""
         return None if self.access is None else _ACCESS[self.access]
 
 
@@ -115,7 +109,6 @@ class CorsSetup(_Part, frozen=True, kw_only=True):
     max_age_s: int = 0
 
     def rule(self) -> CorsRule:
-        """Return it as the services have it."""
         return CorsRule(
             self.origins, self.methods, self.headers, self.exposed_headers, self.max_age_s
         )
@@ -175,19 +168,13 @@ class SetupDocument(_Part, frozen=True, kw_only=True):
 
 
 class Located:
-    """A file whose errors name the line.
-
-    Arguments:
-        path: how errors name the file.
-        text: its content.
-    """
+    """A file whose errors name the line. `path` is how they name the file."""
 
     def __init__(self, path: str, text: str) -> None:
         self.path = path
         self._text = text
 
     def error(self, at: Path, problem: str) -> SetupError:
-        """Return the error about the value at a path."""
         shown = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in at)
         key = f"{shown.removeprefix('.')}: " if at else ""
         return SetupError(f"{self.path}, line {line_of(self._text, at)}: {key}{problem}")

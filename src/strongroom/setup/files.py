@@ -126,7 +126,6 @@ def _inside(root: Path, path: Path) -> Path | None:
 
 
 def content_type(name: str) -> str:
-    """Return the media type that a file's name suggests."""
     found, encoding = _TYPES.guess_type(name)
     if encoding is not None:
         return _ENCODED.get(encoding, _ANY_TYPE)
@@ -163,7 +162,6 @@ class FileBody:
             yield piece
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """See wire.core.http.BodyReader."""
         return b"".join([piece async for piece in self])
 
     def close(self) -> None:
@@ -184,5 +182,4 @@ class RequestBytes:
             yield self._data
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """See wire.core.http.BodyReader."""
         return self._data

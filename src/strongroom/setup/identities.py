@@ -81,13 +81,10 @@ def report_accounts(document: SetupDocument, created: list[Account], report: Set
 
 
 def make_roles(document: SetupDocument, path: Path, report: SetupReport) -> None:
-    """Add the roles that are missing. With `--setup-overwrite`, an account of which the file speaks
-    has those of the file and no others.
+    """Add the roles that are missing to the file, which need not exist. Raises: SetupError.
 
-    Arguments:
-        path: the roles file; it need not exist.
-
-    Raises: SetupError.
+    With `--setup-overwrite`, an account of which the file speaks has those of the file and no
+    others.
     """
     spoken_of = {one.name for one in document.accounts if one.roles is not None}
     if not spoken_of:

@@ -68,12 +68,8 @@ _SHARE: Final = _Kind(Service.FILE, "share", "restype=share", "ShareAlreadyExist
 
 
 class PlacesSetup:
-    """Makes the places of one account.
-
-    Arguments:
-        services: for reading what is there.
-        requests: for all changes.
-    """
+    """Makes the places of one account. What is there is read by `services`, changed by
+    `requests`."""
 
     def __init__(self, services: Services, requests: OwnRequests, report: SetupReport) -> None:
         self._services = services

@@ -1,6 +1,6 @@
 """What a setup prints: a line for each thing that it made, left, or found to differ.
 
-Lives here: the words of these lines. Must not live here: when each is printed.
+Lives here: the words of these lines.
 """
 
 from __future__ import annotations

@@ -62,12 +62,7 @@ class Answer:
 
 
 class OwnRequests:
-    """Sends the requests of a setup.
-
-    Arguments:
-        contexts: the path of requests to each service.
-        accounts: have the keys that sign.
-    """
+    """Sends the requests of a setup. `accounts` have the keys that sign."""
 
     def __init__(self, contexts: Contexts, accounts: Accounts, clock: Clock) -> None:
         self._contexts = contexts

@@ -1,7 +1,7 @@
 """One run of a setup, in the steps of a server's start.
 
 Lives here: what happens before the accounts are read, before the store is used, and before the
-server can be reached. Must not live here: the single parts (accounts, places, blobs).
+server can be reached.
 
     read the file   ->   add its accounts and roles   ->   make what is missing in the store
 """
