@@ -1,8 +1,8 @@
 """The command `strongroom`: what it says of itself, and its start.
 
-Lives here: its help and its own options. Must not live here: the list of commands (commands.py),
-their behaviour. Each command imports the server's modules that it needs, so that `--help` and other
-commands start quickly.
+Lives here: its help and its own options. Must not live here: the list of commands (commands.py).
+Each command imports the server's modules that it needs, so that `--help` and other commands start
+quickly.
 """
 
 from __future__ import annotations
@@ -64,5 +64,4 @@ def _options(
 
 
 def main() -> None:
-    """Run the command with this process's arguments."""
     app()

@@ -1,8 +1,8 @@
 """The commands of `strongroom`, under headings. Each is imported when it is called.
 
-Lives here: which commands there are. Must not live here: the commands' behaviour. A heading has a
-function that imports its commands, and a line for each, which `strongroom --help` shows. So help
-and each command start without the modules of the others.
+Lives here: which commands there are. A heading has a function that imports its commands, and a line
+for each, which `strongroom --help` shows. So help and each command start without the modules of the
+others.
 """
 
 from __future__ import annotations

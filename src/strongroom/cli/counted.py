@@ -1,6 +1,6 @@
 """Numbers of things in words: `1 problem`, `2 problems`.
 
-Lives here: the one rule. Must not live here: what is counted.
+Lives here: the one rule.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Durations on the command line: seconds, or a number with a unit, such as 5s, 10m or 30d.
 
-Lives here: the parser of every flag that takes a duration. Must not live here: the flags.
+Lives here: the parser of every flag that takes a duration.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ _DURATION = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h|d|)", re.ASCII)
 
 
 def seconds(text: str | float) -> float:
-    """Return a duration in seconds; a default is a number already.
+    """A default is a number already.
 
-    Raises:
-        typer.BadParameter: the text is no duration, or it is negative.
+    Raises: typer.BadParameter: the text is no duration, or it is negative.
     """
     if not isinstance(text, str):
         return float(text)

@@ -1,7 +1,6 @@
 """How a command ends: exit codes, and errors as one line without a traceback.
 
-Lives here: the table of exit codes, as docs/operating.md shows it. Must not live here: which error
-has which code (the commands say so).
+Lives here: the table of exit codes, as docs/operating.md shows it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A client of a running server's File service, for commands: signed requests and their answers.
 
 Lives here: the server and account of a request, one request, List Handles and Force Close Handles.
-Must not live here: flags, and what is shown (files.py). Sources: "List Handles", "Force Close
-Handles"; "Configure Azure Storage connection strings".
+Must not live here: what is shown (files.py). Sources: "List Handles", "Force Close Handles";
+"Configure Azure Storage connection strings".
 
 A key comes from the accounts file or the environment, never from an argument, since `ps` shows
 arguments.
@@ -66,13 +66,11 @@ class FileService:
     account: AzureAccount
 
     def handles(self, place: str, *, below: bool) -> Iterator[OpenHandle]:
-        """List Handles: yield the open handles of a share, directory or file.
+        """Yield the open handles of a share, directory or file.
 
         Arguments:
             place: SHARE or SHARE/PATH.
             below: include everything below a directory.
-
-        Raises: RequestRefused, ServerUnavailable.
         """
         marker = ""
         while True:
@@ -86,14 +84,9 @@ class FileService:
                 return
 
     def close(self, place: str, handle: str, *, below: bool) -> tuple[int, int]:
-        """Force Close Handles; return how many were closed, and how many could not be.
+        """How many were closed, and how many could not be. `handle` is an id; `*` = all.
 
-        Arguments:
-            place: SHARE or SHARE/PATH.
-            handle: its id; `*` = all.
-            below: include everything below a directory.
-
-        Raises: RequestRefused, ServerUnavailable.
+        `place` and `below` are as for `handles`.
         """
         closed = failed = 0
         marker = ""

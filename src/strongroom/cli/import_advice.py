@@ -1,6 +1,6 @@
 """What a command says when it is given the folder of another server in place of a data directory.
 
-Lives here: the sentence that names the import. Must not live here: the import, other errors.
+Lives here: the sentence that names the import.
 """
 
 from __future__ import annotations
@@ -13,11 +13,9 @@ from strongroom.engines.embedded.disk.directory import NotADataDirectory
 
 
 def explained(error: BaseException, directory: Path | None) -> str:
-    """Return an error's text; it names the import if the directory is a folder of Azurite.
+    """It names the import if the directory is a folder of Azurite.
 
-    Arguments:
-        error: why the directory cannot be used, or an error that was raised from that one.
-        directory: the directory; None if nothing is kept.
+    `error` says why the directory cannot be used, or was raised from that one.
     """
     text = str(error)
     if directory is None or not isinstance(error.__cause__ or error, NotADataDirectory):

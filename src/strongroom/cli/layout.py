@@ -1,7 +1,7 @@
 """The layout of `--help`: texts wrapped once, to the terminal; flags whole; placeholders as NAME.
 
-Lives here: how help is laid out, for all commands alike. Must not live here: what it says. Typer
-would wrap texts a second time that are wrapped already, and cut the names of flags.
+Lives here: how help is laid out, for all commands alike. Typer would wrap texts a second time that
+are wrapped already, and cut the names of flags.
 
 A text is paragraphs. An indented one is kept line by line (examples, exit codes).
 """
@@ -91,7 +91,6 @@ class GroupWithLayout(TyperGroup):
         _write(self, ctx, formatter, self.command_sections())
 
     def command_sections(self) -> list[tuple[str, list[Row]]]:
-        """Return the rows of the commands, under their headings."""
         rows = [(name, brief(command.help)) for name, command in self.commands.items()]
         return [("Commands", rows)] if rows else []
 

@@ -34,11 +34,10 @@ def damaged_files(directory: Path) -> Iterator[Finding]:
 
 
 def accounts_without_keys(directory: Path, held: Sequence[str]) -> str | None:
-    """Return a sentence about the accounts that have data in a directory, but are not in its
-    accounts file; None if there are none. Another source may serve them.
+    """A sentence about the accounts that have data in a directory, but are not in its accounts
+    file.
 
-    Arguments:
-        held: the accounts with data.
+    None if there are none. Another source may serve them.
     """
     try:
         known = {account.name for account in read_accounts(directory / ACCOUNTS_FILE_NAME)}

@@ -1,6 +1,6 @@
 """Progress of long commands, on a terminal only, so that a log file stays clean.
 
-Lives here: the progress bar. Must not live here: the work that progresses.
+Lives here: the progress bar.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Lives here: their flags, a wait that a signal ends cleanly, the command's environment and exit code.
 Must not live here: how something is held (coordination/recipes), how the command is ended in time
-(coordination/processes/child.py), any one command.
+(coordination/processes/child.py).
 """
 
 from __future__ import annotations
@@ -66,7 +66,6 @@ _FORWARDED = (signal.SIGINT, *TERMINATING_SIGNALS)
 
 
 def wait_s_of(wait: float | None, no_wait: bool) -> float | None:
-    """Return how long to wait, from the flags `--wait` and `--try`."""
     if no_wait and wait is not None:
         fail(Exit.USAGE, "--try does not go with --wait")
     return 0.0 if no_wait else wait
@@ -84,9 +83,7 @@ def run_held(
     """Wait for the hold, run the command, release the hold; return the exit code.
 
     Arguments:
-        acquire: waits for the hold.
         describe: returns the current holders in words.
-        command: program and arguments.
         ttl, grace: see `Margins.of_ttl`.
         shown: print messages while waiting; None: only if standard error is a terminal.
         variables: the command's own environment variables; by default name, fence and deadline.

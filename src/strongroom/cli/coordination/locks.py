@@ -48,8 +48,6 @@ Examples
 
 
 class Kind(enum.StrEnum):
-    """The kinds of records that can be shown."""
-
     LOCK = "lock"
     ELECTION = "election"
     SEMAPHORE = "semaphore"
@@ -113,10 +111,7 @@ def _facts(kind: Kind, view: View) -> dict[str, object]:
 
 
 def _kind_of(client: Client, kind: Kind | None, name: str) -> Kind | None:
-    """Return the kind of the record of this name; None if nothing has it.
-
-    If several kinds have it, the command ends.
-    """
+    """None if nothing has this name. If several kinds have it, the command ends."""
     if kind is not None:
         return kind
     found = [one for one in Kind if _view(client, one, name) is not None]
@@ -201,11 +196,7 @@ def _break(client: Client, kind: Kind, name: str) -> View | None:
 
 
 def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[float]:
-    """Watch the holders for so many seconds.
-
-    Returns:
-        how many seconds ago each sign of life was seen, oldest first.
-    """
+    """How many seconds ago each sign of life was seen, oldest first."""
     clock = client.context.clock
     start_s = clock.monotonic_s()
     before, signs = view, []
@@ -222,7 +213,6 @@ def _watched(client: Client, kind: Kind, view: View, seconds: float) -> list[flo
 
 
 def _was_renewed(before: View, now: View) -> bool:
-    """Return whether a holder was renewed between two views."""
     from strongroom.coordination import LockView
 
     if isinstance(before, LockView) and isinstance(now, LockView):

@@ -96,8 +96,6 @@ Examples
 
 
 class Side(enum.StrEnum):
-    """The side of a read-write lock that is wanted."""
-
     READ = "read"
     WRITE = "write"
 

@@ -1,6 +1,6 @@
 """The store of the toolkit's commands, and how its errors end a command.
 
-Lives here: `--store`, opening it, exit codes 75 and 76. Must not live here: any one command.
+Lives here: `--store`, opening it, exit codes 75 and 76.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 Lives here: the text, and printing it on standard error: at a terminal, or with --verbose. Also the
 printing of the toolkit's warnings (a store that does not answer, say), which needs no terminal.
-Must not live here: waiting itself.
 """
 
 from __future__ import annotations
@@ -103,8 +102,6 @@ def _nothing(_: logging.LogRecord) -> bool:
 
 
 def lock_description(client: Client, name: str, kind: str) -> Describe:
-    """Return a function that describes the holder of a lock, or the leader."""
-
     def describe() -> str | None:
         view = client.show(name, kind)
         if view is None or not view.held:
@@ -116,8 +113,6 @@ def lock_description(client: Client, name: str, kind: str) -> Describe:
 
 
 def slots_description(client: Client, name: str, kind: str) -> Describe:
-    """Return a function that describes the holders of a semaphore or a read-write lock."""
-
     def describe() -> str | None:
         from strongroom.coordination.recipes.slots.inspect_slots import show_slots_steps
 

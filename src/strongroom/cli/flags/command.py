@@ -85,7 +85,6 @@ def _of_file(path: Path) -> Mapping[str, Given]:
 
 
 def _typed(context: Any) -> dict[str, list[str]]:
-    """Return the texts that were given with each flag."""
     found: dict[str, list[str]] = {}
     for flag in FLAGS:
         value = context.params[flag.parameter]

@@ -1,7 +1,6 @@
 """The configuration file of `strongroom serve`: TOML, with the names of flags as keys.
 
-Lives here: reading it, and errors that name file, line and key. Must not live here: what the values
-mean. Source: TOML 1.0.0.
+Lives here: reading it, and errors that name file, line and key. Source: TOML 1.0.0.
 """
 
 from __future__ import annotations

@@ -57,7 +57,6 @@ class Flag:
 
     @property
     def variable(self) -> str:
-        """Its environment variable."""
         return self.own_variables[0] if self.own_variables else _PREFIX + self.parameter.upper()
 
 

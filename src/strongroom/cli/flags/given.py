@@ -47,7 +47,6 @@ class Given:
 
 
 def exit_of(source: ValueSource) -> Exit:
-    """Return the exit code for a wrong value of a source."""
     return Exit.USAGE if source is ValueSource.COMMAND_LINE else Exit.SETTINGS
 
 
@@ -83,7 +82,6 @@ class Values(Mapping[str, Given]):
         return tuple(map(str, self.known(name, tuple)))
 
     def path(self, name: str) -> Path | None:
-        """Return the path that a flag names."""
         return self.one(name, Path)
 
 

@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 
 
 class Announcements:
-    """Announces one server's life, from the time before it starts.
-
-    Arguments:
-        manager: the service manager.
-        ready_file: None = no file is wanted.
-    """
+    """Announces one server's life, from the time before it starts. `ready_file` None = no file is
+    wanted."""
 
     def __init__(self, manager: ServiceManager, ready_file: ReadyFile | None) -> None:
         self._manager = manager

@@ -106,10 +106,7 @@ def _certificate_names(app: App) -> CertificateNames | None:
 
 
 def connection_string(urls: Urls, name: str, key: str) -> str:
-    """Return a connection string of the account `name` for Azure SDKs.
-
-    It has the first URL of each service.
-    """
+    """For Azure SDKs, with the first URL of each service."""
     scheme = urls[Service.BLOB][0].partition(":")[0]
     endpoints = "".join(
         f"{service.value.title()}Endpoint={own[0]};" for service, own in urls.items()

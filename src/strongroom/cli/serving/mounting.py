@@ -11,12 +11,7 @@ _SHARE = "SHARE"
 
 
 def mount_rows(host: str, port: int, account: str) -> list[tuple[str, str]]:
-    """Return the rows of the banner, each a label and a command.
-
-    Arguments:
-        host: as a client on this machine reaches the server.
-        account: the account that the commands name.
-    """
+    """Each a label and a command. `host` is how a client on this machine reaches the server."""
     bracketed = f"[{host}]" if ":" in host else host
     options = f"vers=3.1.1,port={port},seal,username={account},password=KEY,serverino"
     return [

@@ -1,8 +1,7 @@
 """The service manager that started this process: it learns that the server is ready, stops, lives.
 
-Lives here: the messages of sd_notify, and when they are sent. Must not live here: reasons to stop.
-Without the environment variables of a service manager nothing is sent. Source: sd_notify(3) and
-sd_watchdog_enabled(3) of systemd.
+Lives here: the messages of sd_notify, and when they are sent. Without the environment variables of
+a service manager nothing is sent. Source: sd_notify(3) and sd_watchdog_enabled(3) of systemd.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A program that serves: one server in a process of its own, until a signal or a failure ends it.
 
-Lives here: signals, the collector of garbage, exit codes of a server. Must not live here: flags,
-what a program prints when it is ready, how a server is put together (app.py). Two programs use it:
-`strongroom serve`, and the distribution strongroom-azurite (docs/reference/serving.md).
+Lives here: signals, the collector of garbage, exit codes of a server. Must not live here: how a
+server is put together (app.py). Two programs use it: `strongroom serve`, and the distribution
+strongroom-azurite (docs/reference/serving.md).
 """
 
 from __future__ import annotations

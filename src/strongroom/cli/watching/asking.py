@@ -43,10 +43,7 @@ class ServerAddress:
 
     @classmethod
     def parse(cls, url: str, ca_file: Path | None) -> ServerAddress:
-        """Return the address that a URL names.
-
-        Arguments:
-            ca_file: the certificates to trust (PEM); None = those of this machine.
+        """`ca_file` has the certificates to trust (PEM); None = those of this machine.
 
         Raises: UnusableAddress.
         """

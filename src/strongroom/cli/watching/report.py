@@ -78,13 +78,8 @@ def health_of(body: bytes) -> HealthAnswer:
 
 
 def measured_of(text: str, now_s: float) -> Measured:
-    """Return the facts in metrics of Prometheus' format.
-
-    Arguments:
-        now_s: the present time in seconds since 1970.
-
-    Raises: NotAStrongroom.
-    """
+    """From metrics of Prometheus' format. `now_s` is in seconds since 1970. Raises:
+    NotAStrongroom."""
     sums = _sums(text)
 
     def number(name: str) -> int | None:
