@@ -104,13 +104,7 @@ class DataUnusable(Exception):
 
 
 class App:
-    """One server: `start`, then `stop`.
-
-    Arguments:
-        settings: the settings.
-        clock: the source of time and randomness.
-        tell: prints a line about what a setup has made.
-    """
+    """One server: `start`, then `stop`. `tell` prints a line about what a setup has made."""
 
     # `start` sets these.
     store: MemoryEngine | EmbeddedEngine

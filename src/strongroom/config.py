@@ -330,8 +330,7 @@ def account_sources(
 
 
 def roles_source(file: Path | None, data: Path | None) -> RolesSource:
-    """Return the source of role assignments: the file that the user named, else the data
-    directory's."""
+    """The file that the user named, else the data directory's."""
     path = data / ROLES_FILE_NAME if file is None and data is not None else file
     return RolesSource(path, file is not None)
 

@@ -32,10 +32,8 @@ _DAY_S: Final = 86400.0
 
 
 class ServerObservers:
-    """The observers that the settings want. Without any, requests use the engine itself.
-
-    Raises: ConfigError.
-    """
+    """The observers that the settings want. Without any, requests use the engine itself. Raises:
+    ConfigError."""
 
     def __init__(self, settings: Settings, accounts: ServedAccounts, clock: Clock) -> None:
         places = Places(accounts, ObjectNames(settings.observation.names))
@@ -44,7 +42,6 @@ class ServerObservers:
 
     @property
     def observers(self) -> tuple[RequestObserver, ...]:
-        """What is told of each request."""
         spans = None if self.tracing is None else self.tracing.requests
         return tuple(one for one in (spans, self.access_log) if one is not None)
 
@@ -58,7 +55,6 @@ class ServerObservers:
         return MeasuredEngine(store, asyncio.get_running_loop().time, updating)
 
     def add_metrics(self, telemetry: Telemetry) -> None:
-        """Add what the observers count."""
         if self.access_log is not None:
             telemetry.add(AccessLogMetrics(self.access_log.writer))
 
@@ -73,8 +69,7 @@ class ServerObservers:
 def store_scrub(
     settings: Settings, store: EmbeddedEngine, clock: Clock, telemetry: Telemetry
 ) -> Scrub | None:
-    """Return the scrub of the store, which does not run yet, and add its metrics; None if the
-    settings want none."""
+    """It does not run yet, but its metrics are added. None if the settings want none."""
     if not settings.scrub_days:
         return None
     from strongroom.engines.embedded.scrub import scrub as scrubbing

@@ -62,13 +62,8 @@ _EVERYWHERE: Final = ("", "0.0.0.0", "::")
 
 
 def copy_sources(settings: Settings, locator: CopyLocator, hold: CopyHold | None) -> CopySources:
-    """Return the sources that copies may read: of this server, and of permitted other hosts.
-
-    Arguments:
-        hold: see CopySources.
-
-    Raises: ConfigError.
-    """
+    """Of this server, and of permitted other hosts. `hold`: see CopySources. Raises:
+    ConfigError."""
     try:
         hosts = SourceHosts.parse(settings.copy_source_hosts)
     except ValueError as error:
@@ -77,13 +72,7 @@ def copy_sources(settings: Settings, locator: CopyLocator, hold: CopyHold | None
 
 
 def served_roles(settings: Settings, open_without: bool) -> ServedRoles:
-    """Return the role assignments.
-
-    Arguments:
-        open_without: see ServedRoles.
-
-    Raises: OSError, RolesError.
-    """
+    """`open_without`: see ServedRoles. Raises: OSError, RolesError."""
     source = settings.roles
     if source.must_exist and source.file is not None and not source.file.is_file():
         raise FileNotFoundError(f"there is no roles file {source.file}")
@@ -93,13 +82,9 @@ def served_roles(settings: Settings, open_without: bool) -> ServedRoles:
 def served_identities(
     settings: Settings, closing: Callable[[Close], None]
 ) -> dict[Service, ServedIdentities]:
-    """Return the judge of bearer tokens for each service; all use the same keys and roles. The
-    mapping is empty if no tokens are accepted.
+    """One judge for each service; all use the same keys and roles. None if no tokens are accepted.
 
-    Arguments:
-        closing: is given what to call at the end.
-
-    Raises: ConfigError.
+    `closing` is given what to call at the end. Raises: ConfigError.
     """
     oauth = settings.oauth
     if oauth is None:
@@ -169,7 +154,6 @@ def console_url(settings: Settings, ports: Mapping[str, int]) -> str:
 
 
 def own_scheme(settings: Settings) -> str:
-    """Return the scheme of the server's URLs."""
     return "http" if settings.tls is None else "https"
 
 
@@ -186,7 +170,6 @@ def console_facts(
     store: Callable[[], StoreFacts] | None,
     jobs: JobFactsOf,
 ) -> ServerFacts:
-    """Return what the console tells of the server."""
     host = own_host(settings)
     return ServerFacts(
         host=f"[{host}]" if ":" in host else host,
@@ -221,10 +204,7 @@ def _file_flag(flag: str, file: Path | None, data: Path | None, usual: str) -> s
 
 
 async def console_options(settings: Settings, tls: ServedCertificate | None) -> ConsoleOptions:
-    """Return how the console of these settings is served.
-
-    There must be one. Raises: ConfigError.
-    """
+    """There must be a console. Raises: ConfigError."""
     flags = settings.console
     assert flags is not None
     hosts = (*settings.listening_hosts(), *settings.own_hosts)
@@ -236,10 +216,7 @@ async def console_options(settings: Settings, tls: ServedCertificate | None) -> 
 
 
 async def _sign_in(settings: Settings) -> SignIn | None:
-    """Return the sign-in at the issuer; None if it is not wanted, or the issuer cannot be asked.
-
-    Raises: ConfigError.
-    """
+    """None if it is not wanted, or the issuer cannot be asked. Raises: ConfigError."""
     client = None if settings.console is None else settings.console.oidc_client
     issuer = None if settings.oauth is None else settings.oauth.issuer
     if client is None or issuer is None:
@@ -260,10 +237,9 @@ async def _sign_in(settings: Settings) -> SignIn | None:
 def served_certificate(
     settings: Settings, own_directory: Callable[[], Path], clock: Clock
 ) -> ServedCertificate | None:
-    """Return the certificate in use; None = TLS is not served. Raises: ConfigError.
+    """None = TLS is not served. Raises: ConfigError.
 
-    Arguments:
-        own_directory: returns where the server keeps a certificate that it makes.
+    `own_directory` returns where the server keeps a certificate that it makes.
     """
     if settings.tls is None:
         return None
