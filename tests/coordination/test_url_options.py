@@ -3,12 +3,20 @@ meet."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from strongroom import coordination as coord
+from strongroom.coordination.connect import SCHEMES
+from strongroom.coordination.guards.blob import BlobGuard
+from strongroom.coordination.guards.etcd import EtcdGuard
+from strongroom.coordination.guards.redis import RedisGuard
 from strongroom.coordination.hints import multicast
+from strongroom.coordination.hints.address import address_of
 from strongroom.coordination.options.url_options import (
     ANY,
     UrlOptions,
@@ -39,6 +47,42 @@ HOSTS = [
     "s3://bucket/prefix?path=1&endpoint=https://{host}",
     "s3://bucket/prefix?path=0&endpoint=https://{host}",
 ]
+
+
+CREDENTIALS = (
+    "u:s3cret@h:99999/account/locks",
+    "u:s3cret@h:0/account/locks",
+    "u:s3cret@a..b/account/locks",
+    "u:s3cret@h\u2100/account/locks",  # the host holds a slash after its normalization
+    "u:[s3cret@h/account/locks",
+    "u:s3cret/x@h/account/locks",
+    "u:x/s3cret@h/account/locks",
+    "u:x@s3cret@h/account/locks",
+    "u:x?s3cret@h/account/locks",
+    "u:x#s3cret@h/account/locks",
+    "s3cret@h/?zzzz=1",
+    "account/locks?key=s3cret",
+    "account/locks?key=YWJj&endpoint=http://u:s3cret@h:99999/account",
+    "account/locks?key=YWJj&endpoint=http://u:s3cret@h/account",
+    "account/locks?key=YWJj&endpoint=u:s3cret@h",
+    "account/locks?key=YWJj&endpoint=http://[s3cret@h",
+    "bucket/prefix?endpoint=https://u:s3cret@h:99999&path=0",
+    "bucket/prefix?endpoint=https://u:x/s3cret@h",
+)
+"""What may follow a scheme; "s3cret" is a part of the credentials."""
+PORTS = (
+    "redis://h:{port}",
+    "rediss://h:{port}/1",
+    "postgres://h:{port}/database",
+    "postgresql://one:1,two:{port}/database",
+    "postgres://h/database?port={port}",
+    "etcd://one:1,two:{port}",
+    "http://h:{port}/account/locks?key=YWJj",
+    "https://h:{port}/account/locks?key=YWJj",
+    "azure://account/locks?key=YWJj&endpoint=http://h:{port}",
+    "s3://bucket/prefix?endpoint=http://h:{port}&path=0",
+    "s3://bucket/prefix?endpoint=http://h:{port}&path=1",
+)
 
 
 def with_option(url: str, option: str) -> str:
@@ -177,6 +221,55 @@ def test_an_endpoint_that_cannot_be_read_is_refused(
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
     assert "secret" not in refusal(url.format(host=host))
+
+
+@pytest.fixture
+def keys_of_aws(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+
+
+def words_of_refusal(opened: Callable[[str], object], url: str) -> str:
+    """Return all that a traceback would show of the refusal; empty if the URL is accepted."""
+    try:
+        opened(url)
+    except coord.CoordinationError as error:
+        return "".join(traceback.format_exception(error))
+    return ""
+
+
+@pytest.mark.usefixtures("keys_of_aws")
+@pytest.mark.parametrize("rest", CREDENTIALS)
+def test_no_refusal_of_any_store_or_bus_quotes_credentials(rest: str) -> None:
+    """Every URL is a mistake to some of the stores, and no address to others."""
+    urls = [f"{scheme}://{rest}" for scheme in SCHEMES]
+    words = [words_of_refusal(opened, url) for url in urls for opened in (coord.connect, multicast)]
+    assert sum(bool(one) for one in words) >= len(urls)
+    assert [one for one in words if "s3cret" in one] == []
+
+
+@pytest.mark.parametrize("rest", CREDENTIALS)
+def test_no_refusal_of_a_guard_quotes_credentials(rest: str) -> None:
+    guards = ((BlobGuard, "azure"), (EtcdGuard, "etcd"), (RedisGuard, "redis"))
+    words = [
+        words_of_refusal(partial(guard, coord.Token("jobs", 7)), f"{scheme}://{rest}")
+        for guard, scheme in guards
+    ]
+    assert any(words)
+    assert [one for one in words if "s3cret" in one] == []
+
+
+@pytest.mark.usefixtures("keys_of_aws")
+@pytest.mark.parametrize("port", ["0", "65536", "99999", "-1", "x", "\u0663"])
+@pytest.mark.parametrize("url", PORTS)
+def test_a_port_that_cannot_be_is_refused_at_once(url: str, port: str) -> None:
+    assert "from 1 to 65535" in refusal(url.format(port=port))
+
+
+@pytest.mark.parametrize("port", ["0", "65536", "x"])
+def test_a_bus_refuses_such_a_port_too(port: str) -> None:
+    with pytest.raises(coord.Unsupported, match="from 1 to 65535"):
+        address_of(f"nats://h:{port}", 4222, {})
 
 
 @pytest.mark.parametrize("url", ["etcd://h/{}", "postgres://{}/b", "redis://{}", "file:///{}"])

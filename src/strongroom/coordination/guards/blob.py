@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Final, NamedTuple, Self
-from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, StoreRefused, StoreUnavailable
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
 from strongroom.coordination.options.environment import variable
+from strongroom.coordination.options.url_options import query_of
 from strongroom.coordination.schema.names import escape
 from strongroom.coordination.stores.azure.account import CONNECTION_STRING, address_of
 from strongroom.coordination.stores.azure.etag import condition
@@ -84,8 +84,7 @@ class BlobGuard:
     ) -> None:
         self._held, self._timeout_s = held, timeout_s
         self._clock = clock or SystemClocks()
-        query = dict(parse_qsl(urlsplit(url).query))
-        address = address_of(url, query, variable(CONNECTION_STRING))
+        address = address_of(url, query_of(url), variable(CONNECTION_STRING))
         self._container = address.container
         self._http = AzureHttp(address.account, self._clock)
         self._lock = escape(held.name)

@@ -18,11 +18,11 @@ import re
 from collections.abc import Callable
 from types import TracebackType
 from typing import Final, NamedTuple, Self
-from urllib.parse import parse_qsl, urlsplit
 
 from strongroom.coordination.clock import Clocks, SystemClocks
 from strongroom.coordination.errors import CorruptRecord, StoreUnavailable, Unsupported
 from strongroom.coordination.guards.fencing import Fenced, FencedOut
+from strongroom.coordination.options.url_options import query_of
 from strongroom.coordination.schema.names import escape
 from strongroom.coordination.stores.connections.http_pool import NoResponse
 from strongroom.coordination.stores.etcd.address import address_of
@@ -83,7 +83,7 @@ class EtcdGuard:
             raise Unsupported(f"fence {held.fence} of {held.name!r}: it must lie in 1..2**63-2")
         self._held, self._timeout_s = held, timeout_s
         self._clock = clock or SystemClocks()
-        address = address_of(url, dict(parse_qsl(urlsplit(url).query)))
+        address = address_of(url, query_of(url))
         self._http = EtcdHttp(address, self._clock)
         self._prefix = f"{address.prefix}/"
         self._fence_key = f"{self._prefix}fences/{escape(held.name)}"

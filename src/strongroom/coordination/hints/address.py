@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from urllib.parse import unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
-from strongroom.coordination.options.url_options import ANY, UrlOptions, check_host, check_options
+from strongroom.coordination.options.url_options import (
+    ANY,
+    UrlOptions,
+    check_host,
+    check_options,
+    port_of,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +59,7 @@ def address_of(
             names of its options is quoted.
     """
     parts = urlsplit(url)
-    try:
-        found = parts.port
-    except ValueError:
-        raise Unsupported(f"the port in the {parts.scheme}:// URL is no number to 65535") from None
+    port_used = port_of(parts, port)
     if not parts.hostname:
         raise Unsupported(f"the {parts.scheme}:// URL names no host: {parts.scheme}://HOST:{port}")
     check_host(parts.hostname)
@@ -64,7 +67,7 @@ def address_of(
     return Address(
         scheme=parts.scheme,
         host=parts.hostname,
-        port=found or port,
+        port=port_used,
         path=unquote(parts.path.removeprefix("/")),
         user=None if parts.username is None else unquote(parts.username),
         password=None if parts.password is None else unquote(parts.password),

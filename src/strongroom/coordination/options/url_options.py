@@ -13,7 +13,7 @@ import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import parse_qsl
+from urllib.parse import SplitResult, parse_qsl
 
 from strongroom.coordination.errors import Unsupported
 
@@ -128,6 +128,29 @@ def check_host(host: str) -> None:
             "the host in the URL cannot be the name of a host: between two dots stand 1 to 63"
             " letters, digits and hyphens"
         ) from None
+
+
+def port_of(parts: SplitResult, default: int) -> int:
+    """Return the port of a URL; `default` if the URL names none.
+
+    Raises:
+        Unsupported: the port is no number from 1 to 65535.
+    """
+    try:
+        port = parts.port
+    except ValueError:
+        port = 0
+    if port == 0:
+        raise unreadable_url(parts.scheme)
+    return default if port is None else port
+
+
+def unreadable_url(scheme: str) -> Unsupported:
+    """Return the error for a URL that cannot be split. It quotes nothing, as all may be secret."""
+    return Unsupported(
+        f"the {scheme}:// URL cannot be read: is the port a number from 1 to 65535, and is"
+        " everything in it percent-encoded?"
+    )
 
 
 def _pairs(url: str) -> list[tuple[str, str]]:

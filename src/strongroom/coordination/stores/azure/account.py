@@ -15,7 +15,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from strongroom.coordination.errors import Unsupported
 
@@ -98,7 +98,7 @@ def address_of(url: str, query: Mapping[str, str], connection_string: str) -> Az
         Unsupported: the container's name is invalid, there is no key, or the connection string is
             malformed.
     """
-    parts = urlsplit(url)
+    parts = _parts(url)
     container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
     if not _CONTAINER.fullmatch(container):
         raise Unsupported(f"{_no_container(container)}; write azure://ACCOUNT/CONTAINER")
@@ -116,9 +116,7 @@ def address_of_http(url: str, query: Mapping[str, str], connection_string: str) 
     Raises:
         Unsupported: as `address_of`, or the URL names no account.
     """
-    parts = urlsplit(url)
-    if "@" in parts.netloc:
-        raise Unsupported("the account's key goes into the option ?key=..., not before the host")
+    parts = _parts(url)
     names = [unquote(name) for name in parts.path.split("/") if name]
     labels = (parts.hostname or "").split(".")
     is_host_style = len(labels) > 2 and labels[1] == "blob"
@@ -134,6 +132,18 @@ def address_of_http(url: str, query: Mapping[str, str], connection_string: str) 
     endpoint = f"{parts.scheme}://{parts.netloc}" + ("" if is_host_style else f"/{account}")
     known = _account(account, {**query, "endpoint": endpoint}, connection_string)
     return AzureAddress(known, container)
+
+
+def _parts(url: str) -> SplitResult:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        # The text of this error may quote the URL, and with it a key.
+        raise Unsupported("the URL of the account cannot be read") from None
+    # A key that is not percent-encoded may hold a slash, so that its end stands in the path.
+    if "@" in parts.netloc + parts.path:
+        raise Unsupported("the account's key goes into the option ?key=..., not before the host")
+    return parts
 
 
 def _no_container(name: str) -> str:

@@ -34,7 +34,8 @@ def endpoint_parts(url: str) -> SplitResult:
     """Return the parts of an endpoint's URL, whose host and port are usable.
 
     Raises:
-        Unsupported: it is not an http:// or https:// URL with a host.
+        Unsupported: it is not an http:// or https:// URL with a host, or it holds a user. The URL
+            is quoted without what may be a password or a key.
     """
     try:
         parts = urlsplit(url)
@@ -42,9 +43,26 @@ def endpoint_parts(url: str) -> SplitResult:
     except ValueError:
         is_endpoint = False
     if not is_endpoint:
-        raise Unsupported(f"{url!r} is no endpoint; write http(s)://host[:port]")
+        raise Unsupported(
+            f"{_shown(url)} is no endpoint; write http(s)://host[:port], with a port from 1 to"
+            " 65535"
+        )
+    if "@" in parts.netloc:
+        raise Unsupported(
+            "the endpoint holds a user or a password, which nothing reads; write"
+            " http(s)://host[:port]"
+        )
     check_host(parts.hostname or "")
     return parts
+
+
+def _shown(url: str) -> str:
+    scheme, _, rest = url.partition("://")
+    if scheme not in ("http", "https"):
+        return "the URL of the server"  # it may be a key in the wrong place
+    # A password may hold any character, so all before the last @ may be a part of it.
+    place = rest.rpartition("@")[2].partition("?")[0].partition("#")[0]
+    return repr(f"{scheme}://{place}")
 
 
 class NoResponse(Exception):
@@ -92,7 +110,7 @@ class HttpPool:
     def __init__(self, url: str, clock: Clocks, tls: ssl.SSLContext | None = None) -> None:
         parts = endpoint_parts(url)
         port = parts.port
-        self.host, self.host_field = parts.hostname or "", parts.netloc.rpartition("@")[2]
+        self.host, self.host_field = parts.hostname or "", parts.netloc
         secure = parts.scheme == "https"
         self._port = port or (443 if secure else 80)
         self._tls = (tls or ssl.create_default_context()) if secure else None

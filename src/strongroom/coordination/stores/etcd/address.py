@@ -23,7 +23,7 @@ from strongroom.coordination.options.url_options import (
 )
 
 PORT: Final = 2379
-_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::(\d{1,5}))?")
+_HOST: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(?::([0-9]{1,5}))?")
 _FILES: Final = ("ca", "cert", "key")
 _OPTIONS: Final = UrlOptions({"tls": SWITCH, **dict.fromkeys(_FILES, ANY)})
 _FORM: Final = "etcd://[USER:PASSWORD@]HOST[:2379][,HOST...][/PREFIX]"
@@ -79,8 +79,8 @@ def _member(scheme: str, number: int, text: str) -> str:
     port = int(found[2] or PORT) if found else 0
     if found is None or not 0 < port < 65536:
         raise Unsupported(
-            f"member number {number} of the etcd:// URL is no HOST[:PORT]; write {_FORM},"
-            " with what is special in user and password percent-encoded"
+            f"member number {number} of the etcd:// URL is no HOST[:PORT] with a port from 1 to"
+            f" 65535; write {_FORM}, with what is special in user and password percent-encoded"
         )
     return f"{scheme}://{found[1]}:{port}"
 

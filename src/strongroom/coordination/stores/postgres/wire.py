@@ -17,7 +17,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from strongroom.coordination.clock import Clocks
 from strongroom.coordination.errors import StoreRefused, StoreUnavailable, Unsupported
-from strongroom.coordination.options.url_options import UrlOptions, check_options, split_hosts
+from strongroom.coordination.options.url_options import (
+    UrlOptions,
+    check_options,
+    split_hosts,
+    unreadable_url,
+)
 from strongroom.platform.sockets import POLLIN, POLLOUT, new_poll
 
 DEFAULTS: Final[Mapping[str, str]] = {
@@ -96,15 +101,18 @@ def conninfo_of(
     encoded = urlencode(options, quote_via=quote)
     plain = f"postgresql://{hosts}{path}" + (f"?{encoded}" if encoded else "")
     try:
-        given = conninfo_to_dict(plain)
-        if all(port.isdigit() or not port for port in str(given.get("port", "")).split(",")):
-            return make_conninfo("", **{**DEFAULTS, **given})
+        parameters = conninfo_to_dict(plain)
+        ports = str(parameters.get("port", "")).split(",")
+        # After a password with a plain @, libpq would take the rest of it for a part of the host.
+        if hosts.count("@") < 2 and all(not port or _is_port(port) for port in ports):
+            return make_conninfo("", **{**DEFAULTS, **parameters})
     except psycopg.Error:
         pass  # its text would quote the URL, and with it the password
-    raise Unsupported(
-        "the postgres:// URL cannot be read: is everything in it percent-encoded, and is the port a"
-        " number?"
-    )
+    raise unreadable_url("postgres")
+
+
+def _is_port(text: str) -> bool:
+    return text.isascii() and text.isdigit() and 0 < int(text) < 65536
 
 
 def _parameters() -> tuple[str, ...]:

@@ -21,7 +21,9 @@ from strongroom.coordination.options.url_options import (
     UrlOptions,
     check_host,
     check_options,
+    port_of,
     query_of,
+    unreadable_url,
 )
 from strongroom.coordination.stores.connections.idle_pool import IdlePool
 from strongroom.coordination.stores.connections.tls_refusals import refusal_of
@@ -97,10 +99,10 @@ def address_of(url: str, query: Mapping[str, str] | None = None) -> RedisAddress
     """
     try:
         parts = urlsplit(url)
-        port = parts.port or 6379
     except ValueError:
         # The text of this error may quote the URL, and with it the password.
-        raise Unsupported("the redis:// URL cannot be read; is the port a number?") from None
+        raise unreadable_url("redis") from None
+    port = port_of(parts, 6379)
     query = query_of(url) if query is None else query
     check_options(url, query, _OPTIONS)
     database = parts.path.strip("/") or "0"
