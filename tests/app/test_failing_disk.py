@@ -18,13 +18,13 @@ from strongroom.clock import Clock
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
 from strongroom.engines.embedded.upkeep.check import check
-from strongroom.testing.disks.disk import Disk
-from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.testing.ports import HOST
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import Answer, expect
 from tests.conformance.client import PUT_BLOB, Client
 from tests.durability.full_disk_work import CREDENTIAL, Work
+from tests.engines.disks.disk import Disk
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import BALLAST_BYTES, options_on
 
 _numbers = itertools.count()

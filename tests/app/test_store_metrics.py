@@ -14,8 +14,8 @@ from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.servers.telemetry import StoreMetrics, Telemetry
 from strongroom.testing import InProcessServer
 from strongroom.testing.contract.subject import hidden, put, put_until_full
-from strongroom.testing.disks.disk import Disk
 from strongroom.values import StoreFacts
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import BALLAST_BYTES, store_on
 
 

@@ -33,13 +33,13 @@ from strongroom.servers.service_listeners import ENDPOINTS
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
-from strongroom.testing.disks.disk import Disk
-from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.values import Piece, rfc1123
 from strongroom.wire.core.http import Headers, Request, Response
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client, Credential
 from tests.conformance.table_client import TableClient
+from tests.engines.disks.disk import Disk
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 BALLAST_BYTES: Final = 64 * 1024

@@ -27,8 +27,6 @@ from strongroom.services.reset import ResetScope, reset
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.integrity import Integrity
 from strongroom.testing import InProcessServer, Server
-from strongroom.testing.disks.disk import Disk
-from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.testing.server import ServerFailed
 from tests.cli.command import in_process
 from tests.conformance.answer import expect
@@ -36,6 +34,8 @@ from tests.conformance.client import PUT_BLOB, Client
 from tests.durability.power_cuts import BALLAST_BYTES, SocketlessClient
 from tests.durability.rounds import CREDENTIAL
 from tests.effort import scaled
+from tests.engines.disks.disk import Disk
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 CONTAINERS = 500

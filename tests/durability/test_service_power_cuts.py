@@ -10,12 +10,12 @@ import pytest
 
 from strongroom.engines.embedded.commit.serial_point import SerialPoint
 from strongroom.engines.embedded.disk.directory import Damaged
-from strongroom.testing.disks.disk import Disk
 from tests.durability import power_cuts
 from tests.durability.power_cut_kept import KeptPlay
 from tests.durability.power_cut_queues import QueuePlay
 from tests.durability.power_cut_tables import TablePlay
 from tests.durability.power_cuts import Play, run_round
+from tests.engines.disks.disk import Disk
 
 PLAYS = [TablePlay, QueuePlay]
 

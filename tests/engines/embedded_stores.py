@@ -17,8 +17,8 @@ from strongroom.clock import Clock, ManualClock
 from strongroom.engines.embedded.bodies import segments
 from strongroom.engines.embedded.disk.files import Files
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
-from strongroom.testing.disks.disk import Disk, DiskFiles
-from strongroom.testing.disks.sqlite import DiskVfs
+from tests.engines.disks.disk import Disk, DiskFiles
+from tests.engines.disks.sqlite import DiskVfs
 
 LARGE_BODY_BYTES: int = segments.LARGE_BODY_BYTES  # tests set it
 SEGMENT_BYTES: Final = 128 * 1024

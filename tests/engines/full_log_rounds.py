@@ -16,8 +16,8 @@ from strongroom.engines.embedded.log.wal_format import FRAME_HEAD_BYTES
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.testing.contract.subject import face, put, value
-from strongroom.testing.disks.disk import Disk
-from strongroom.testing.disks.sqlite import DiskVfs
+from tests.engines.disks.disk import Disk
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 _BALLAST_BYTES = 64 * 1024

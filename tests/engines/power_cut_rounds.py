@@ -30,8 +30,8 @@ from strongroom.engines.base import (
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import content, face, hidden, pieces, value
-from strongroom.testing.disks.disk import Disk, DiskFiles
-from strongroom.testing.disks.sqlite import DiskVfs
+from tests.engines.disks.disk import Disk, DiskFiles
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 BALLAST_BYTES: Final = 64 * 1024

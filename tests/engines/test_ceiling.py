@@ -7,8 +7,8 @@ from pathlib import Path
 
 from strongroom.clock import ManualClock
 from strongroom.engines.embedded.commit.store_time import ContentIds, DurableTime
-from strongroom.testing.disks.disk import Disk
 from strongroom.values import TICKS_PER_S
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from strongroom.engines.base import EngineError, Unavailable
 from strongroom.testing.contract.subject import pieces
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
 
 

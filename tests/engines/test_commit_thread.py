@@ -15,7 +15,7 @@ from strongroom.engines.base import CommitUnknown, EngineError
 from strongroom.engines.embedded.commit import commit_thread
 from strongroom.engines.embedded.commit.commit_thread import CommitThread
 from strongroom.testing.contract.subject import face, put, value
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 

@@ -21,8 +21,8 @@ from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import body_of, commit, content, pieces, place
-from strongroom.testing.disks.disk import Disk
 from tests.engines import embedded_stores
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import SEGMENT_BYTES, Gate, store_on
 
 _BODY_BYTES = 30_000

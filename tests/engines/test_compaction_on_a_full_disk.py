@@ -19,10 +19,10 @@ from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
-from strongroom.testing.disks.disk import Disk, DiskFiles, Fault
-from strongroom.testing.disks.sqlite import DiskVfs
 from strongroom.values import Health
 from tests.effort import stride
+from tests.engines.disks.disk import Disk, DiskFiles, Fault
+from tests.engines.disks.sqlite import DiskVfs
 
 _BODY_BYTES = 150_000
 _COUNT = 12

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from strongroom.testing.contract.engines import EmbeddedSubject, MemorySubject
 from strongroom.testing.engine_contract import (
     CONTRACT,
     SHARED_CONTRACT,
@@ -17,6 +16,7 @@ from strongroom.testing.engine_contract import (
     Subject,
     prove,
 )
+from tests.engines.subjects import EmbeddedSubject, MemorySubject
 
 
 @pytest.mark.parametrize("case", CONTRACT + STOPPING_CONTRACT, ids=lambda case: case.__name__)

@@ -8,9 +8,9 @@ import pytest
 
 from strongroom.engines.memory import MemoryEngine
 from strongroom.testing.contract import membership, shared, waiting
-from strongroom.testing.contract.engines import MemorySubject
 from strongroom.testing.engine_contract import CONTRACT, SHARED_CONTRACT, prove
 from tests.engines.engine_mutants import MUTANTS, Case
+from tests.engines.subjects import MemorySubject
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ import pytest
 from strongroom.engines.base import DataDamaged, Full, Record, Ref
 from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.testing.contract.subject import face, hidden, put, value
-from strongroom.testing.disks.disk import Disk
 from strongroom.values import Purpose
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 _DAMAGED = face(b"damaged")

@@ -22,7 +22,7 @@ from strongroom.testing.contract.subject import (
     refuse,
     value,
 )
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import BALLAST_BYTES, store_on
 
 _COUNT = 150

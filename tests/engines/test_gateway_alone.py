@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import Unavailable
-from strongroom.testing.contract.engines import EmbeddedSubject
 from strongroom.testing.contract.subject import face, put, value
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on
+from tests.engines.subjects import EmbeddedSubject
 
 
 def test_quiet_waits_for_a_commit_whose_sync_is_under_way(tmp_path: Path) -> None:

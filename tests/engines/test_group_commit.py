@@ -41,7 +41,7 @@ from strongroom.testing.contract.subject import (
     value,
     writes,
 )
-from strongroom.testing.disks.disk import Disk, DiskFiles
+from tests.engines.disks.disk import Disk, DiskFiles
 from tests.engines.embedded_stores import Gate, store_on
 
 

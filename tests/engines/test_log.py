@@ -10,7 +10,7 @@ import pytest
 
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.testing.contract.subject import face, put, value
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 PAGES = 64

@@ -13,7 +13,7 @@ from strongroom.engines.embedded.log.checkpoints import PASSIVE_PAGES
 from strongroom.engines.embedded.log.space import STEP_BYTES, LogSpace
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
 from strongroom.testing.contract.subject import face, put, value
-from strongroom.testing.disks.disk import Disk, DiskFiles
+from tests.engines.disks.disk import Disk, DiskFiles
 from tests.engines.embedded_stores import store_on
 
 _FRAME_BYTES = PAGE_BYTES + 24

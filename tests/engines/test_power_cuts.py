@@ -9,9 +9,9 @@ import pytest
 from strongroom.engines.embedded.commit import commit_thread
 from strongroom.engines.embedded.log import checkpoints
 from strongroom.engines.embedded.log.checkpoints import Checkpointer
-from strongroom.testing.disks.disk import Disk, DiskFiles
 from tests.effort import scaled
 from tests.engines import power_cut_rounds
+from tests.engines.disks.disk import Disk, DiskFiles
 from tests.engines.power_cut_rounds import run_round
 
 

@@ -11,8 +11,8 @@ from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.bodies.dead_space import QUIET_TICKS
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
-from strongroom.testing.disks.disk import Disk
 from strongroom.values import TICKS_PER_S
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import SEGMENT_BYTES, store_on
 
 _QUIET_S = QUIET_TICKS / TICKS_PER_S

@@ -14,7 +14,7 @@ from strongroom.engines.embedded.records import record_cache
 from strongroom.engines.embedded.records.record_cache import RecordCache
 from strongroom.engines.embedded.records.sqlite import Reader, Writer
 from strongroom.testing.contract.subject import face, hidden, put, value
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import Gate, store_on
 
 _ONE, _OTHER, _THIRD = face(b"one"), hidden(b"other"), face(b"third")

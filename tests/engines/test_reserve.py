@@ -29,9 +29,9 @@ from strongroom.testing.contract.subject import (
     put,
     value,
 )
-from strongroom.testing.disks.disk import Disk
 from strongroom.values import Health, Purpose
 from tests.effort import scaled, stride
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import BALLAST_BYTES, SEGMENT_BYTES, store_on
 
 _RENEWALS = scaled(12_000)

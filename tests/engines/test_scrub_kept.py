@@ -16,7 +16,7 @@ from strongroom.engines.embedded.scrub.scrub import SAVE_EVERY_S, Scrub
 from strongroom.engines.embedded.upkeep.backup import backup, restore
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.platform.files import pread
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 from tests.engines.scrubs import (
     DAY_S,

@@ -18,8 +18,8 @@ from strongroom.engines.embedded.records.shared_index import (
     is_without_space,
 )
 from strongroom.testing.contract.subject import face, put
-from strongroom.testing.disks.disk import Disk
 from strongroom.testing.ports import port_flags
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 
 # The disk fills up before the blocks of the index are allocated. Without that the next write into

@@ -27,10 +27,10 @@ from strongroom.engines.embedded.records.checksummed_pages import connect
 from strongroom.engines.embedded.upkeep.backup import backup, restore
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade
-from strongroom.testing.disks.disk import Disk
 from tests.durability.kept_directories import unpack
 from tests.effort import stride
 from tests.engines import upgrade_rounds as rounds
+from tests.engines.disks.disk import Disk
 
 
 class _Report:

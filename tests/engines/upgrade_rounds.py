@@ -20,9 +20,9 @@ from strongroom.clock import SystemClock
 from strongroom.engines.base import EngineError, Record, Ref
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.embedded.upkeep.check import Inspection, check
-from strongroom.testing.disks.disk import Disk, Fault
-from strongroom.testing.disks.sqlite import DiskVfs
 from tests.durability.kept_directories import unpack
+from tests.engines.disks.disk import Disk, Fault
+from tests.engines.disks.sqlite import DiskVfs
 from tests.engines.embedded_stores import options_on
 
 OPTIONS = EmbeddedOptions(ballast_bytes=4096, compact=False)

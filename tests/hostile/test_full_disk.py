@@ -13,8 +13,8 @@ from strongroom.engines.base import Full, Step
 from strongroom.engines.embedded.store import EmbeddedEngine, EmbeddedOptions, open_store
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.testing.contract.subject import commit, content, pieces, place
-from strongroom.testing.disks.disk import Disk, DiskFiles
-from strongroom.testing.disks.sqlite import DiskVfs
+from tests.engines.disks.disk import Disk, DiskFiles
+from tests.engines.disks.sqlite import DiskVfs
 
 _BODY_BYTES = 512 * 1024
 _CAPACITY_BYTES = 6 * 1024 * 1024

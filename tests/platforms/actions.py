@@ -24,7 +24,6 @@ from strongroom.platform import IS_POSIX
 from strongroom.platform import files as system
 from strongroom.platform.event_loops import new_event_loop
 from strongroom.platform.file_of_bytes import file_of_bytes
-from strongroom.testing.contract.engines import EmbeddedSubject, MemorySubject
 from strongroom.testing.contract.subject import Subject, commit, content, pieces, place
 from strongroom.testing.engine_contract import (
     CONTRACT,
@@ -32,6 +31,7 @@ from strongroom.testing.engine_contract import (
     STOPPING_CONTRACT,
     prove,
 )
+from tests.engines.subjects import EmbeddedSubject, MemorySubject
 
 # Its calls exist on one kind of system, and the other one never imports it.
 _OF_POSIX: Final = "strongroom.platform.posix"

@@ -23,13 +23,13 @@ from strongroom.servers.smb.transport.listener import SmbListener
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.services.file.shares.shares import CreateShare
-from strongroom.testing.disks.disk import Disk
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import PLACEHOLDER, RELATED_OPERATIONS, FileId
 from strongroom.wire.smb.information import file_information as info
 from strongroom.wire.smb.information.file_information import FileClass
 from strongroom.wire.smb.requests import query_info, transfers
 from strongroom.wire.smb.requests.create import CreateRequest
+from tests.engines.disks.disk import Disk
 from tests.engines.embedded_stores import store_on
 from tests.servers.smb import client_codecs
 from tests.servers.smb.client import KEY, Client, OneAccount

@@ -20,8 +20,8 @@ from strongroom.engines.embedded.records.sqlite import Reader
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.memory import MemoryEngine
 from strongroom.testing.contract.subject import HeldCommits
-from strongroom.testing.disks.disk import Disk, DiskFiles
-from strongroom.testing.disks.sqlite import DiskVfs
+from tests.engines.disks.disk import Disk, DiskFiles
+from tests.engines.disks.sqlite import DiskVfs
 
 _BALLAST_BYTES: Final = 1024 * 1024
 _SEGMENT_BYTES: Final = 1024 * 1024

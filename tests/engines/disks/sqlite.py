@@ -24,7 +24,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
     register_checksum_vfs,
 )
 from strongroom.engines.embedded.records.database_space import CHUNK_BYTES
-from strongroom.testing.disks.disk import Disk
+from tests.engines.disks.disk import Disk
 
 # SQLite's own unix VFS syncs the directory with the first sync of a new file of these kinds.
 _SYNCS_ITS_NAME: Final = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
