@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import { footerLength, FOOTER_MAX_BYTES, looksLikeParquet, ParquetError, readFooter, TAIL_BYTES } from "../../src/protocol/parquet/footer";
-import { readStruct, ThriftError } from "../../src/protocol/parquet/thrift";
+import { Allowance, readStruct, STRUCTS_MAX, ThriftError, TooManyError, VALUES_MAX } from "../../src/protocol/parquet/thrift";
 import given from "./parquet.json";
 
 const file = Uint8Array.from(atob(given.file), (char) => char.charCodeAt(0));
@@ -76,6 +76,74 @@ describe("bytes that are no footer", () => {
     const bytes = new Uint8Array(count + 10); // a list of empty structs
     bytes.set([0x19, 0xfc, (count & 0x7f) | 0x80, ((count >> 7) & 0x7f) | 0x80, ((count >> 14) & 0x7f) | 0x80, count >> 21]);
     expect(() => readStruct(bytes)).toThrow(/more than/);
+  });
+});
+
+function varint(value: number): number[] {
+  return value < 0x80 ? [value] : [(value & 0x7f) | 0x80, ...varint(value >> 7)];
+}
+
+/** A footer of some size that begins with these bytes; the others are zero. */
+function footerOf(size: number, begin: readonly number[]): Uint8Array {
+  const bytes = new Uint8Array(size);
+  bytes.set(begin);
+  return bytes;
+}
+
+/** Lists in a list, each of which claims all bytes that remain. */
+function greedyLists(size: number, depth: number): Uint8Array {
+  const begin = [0x19];
+  for (let level = 0; level < depth; level += 1) begin.push(0xf9, ...varint(size - begin.length - 5));
+  return footerOf(size, begin);
+}
+
+const SIZES = [1024, 64 * 1024, 200_000, 1024 * 1024, FOOTER_MAX_BYTES];
+
+describe("a footer that claims much", () => {
+  /** Read it and return what was taken of the allowance. */
+  const taken = (bytes: Uint8Array, refusal: typeof ThriftError): { values: number; structs: number } => {
+    const left = new Allowance();
+    expect(() => readStruct(bytes, left)).toThrow(refusal);
+    return { values: VALUES_MAX - left.values, structs: STRUCTS_MAX - left.structs };
+  };
+
+  it.each(SIZES)("of %i bytes claims each value once, however its lists nest", (size) => {
+    // The first list may be allowed; the second claims more than the first left, or than there is.
+    const { values } = taken(greedyLists(size, 12), ThriftError);
+    expect(values).toBeLessThanOrEqual(Math.min(VALUES_MAX, 12 * size));
+    if (size > VALUES_MAX) expect(values).toBe(1);
+  });
+
+  it("of 200,000 bytes is refused at the second list", () => {
+    const { values } = taken(greedyLists(200_000, 12), TooManyError);
+    expect(values).toBeLessThanOrEqual(200_000);
+  });
+
+  it("of pairs claims two values for each", () => {
+    const pairs = footerOf(400_000, [0x1b, ...varint(150_000), 0x33]);
+    expect(taken(pairs, TooManyError)).toEqual({ values: 1, structs: 1 });
+  });
+
+  it("of 4 MiB of empty structs ends at its first list", () => {
+    const structs = footerOf(FOOTER_MAX_BYTES, [0x19, 0xfc, ...varint(FOOTER_MAX_BYTES - 10)]);
+    expect(taken(structs, TooManyError)).toEqual({ values: 1, structs: 1 });
+    expect(why(() => readFooter(structs))).toBe("too_many");
+  });
+
+  it("of 249,000 empty structs ends at the bound of structs", () => {
+    const structs = footerOf(249_100, [0x19, 0xfc, ...varint(249_000)]);
+    expect(taken(structs, TooManyError)).toEqual({ values: 249_001, structs: STRUCTS_MAX });
+    expect(why(() => readFooter(structs))).toBe("too_many");
+  });
+
+  it("of 4 MiB of fields ends at the bound of values", () => {
+    const fields = new Uint8Array(FOOTER_MAX_BYTES).fill(0x11);
+    expect(taken(fields, TooManyError)).toEqual({ values: VALUES_MAX, structs: 1 });
+  });
+
+  it("of lists in lists is not read deeper than a footer is", () => {
+    const lists = footerOf(1024, [0x19, ...Array<number>(100).fill(0x19)]);
+    expect(() => readStruct(lists)).toThrow(/nested/);
   });
 });
 

@@ -2,7 +2,7 @@
 // fields. Not here: the encoding (thrift.ts), reading ranges. Source: parquet.thrift of
 // apache/parquet-format.
 
-import { type Fields, readStruct, ThriftError, type Value } from "./thrift";
+import { type Fields, readStruct, ThriftError, TooManyError, type Value } from "./thrift";
 
 /** At the end of a file: four bytes of length, four of magic. */
 export const TAIL_BYTES = 8;
@@ -11,7 +11,7 @@ const MAGIC = "PAR1";
 const ENCRYPTED = "PARE";
 
 /** Why a file is not shown. */
-export type Unreadable = "no_parquet" | "encrypted" | "too_large" | "damaged";
+export type Unreadable = "no_parquet" | "encrypted" | "too_large" | "too_many" | "damaged";
 
 export class ParquetError extends Error {
   constructor(readonly why: Unreadable) {
@@ -84,6 +84,7 @@ export function readFooter(bytes: Uint8Array): ParquetFooter {
   try {
     fields = readStruct(bytes);
   } catch (error) {
+    if (error instanceof TooManyError) throw new ParquetError("too_many");
     if (error instanceof ThriftError) throw new ParquetError("damaged");
     throw error;
   }

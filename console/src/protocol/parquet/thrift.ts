@@ -7,13 +7,37 @@ export type Value = boolean | number | Uint8Array | readonly Value[] | Fields;
 /** A struct: its fields by their ids. */
 export type Fields = ReadonlyMap<number, Value>;
 
-/** The bytes are no struct, or one that is larger than this page reads. */
+/** The bytes are no struct. */
 export class ThriftError extends Error {}
+/** It has more values than this page reads. */
+export class TooManyError extends ThriftError {}
 
-const DEPTH_MAX = 24;
+/** A footer of Parquet nests nine deep. */
+const DEPTH_MAX = 16;
 /** So many values are read at most: a value of one byte takes a hundred in memory. */
-const VALUES_MAX = 500_000;
+export const VALUES_MAX = 250_000;
+/** A struct takes more memory than other values. */
+export const STRUCTS_MAX = 60_000;
 const VARINT_BYTES_MAX = 10;
+const NO_FIELDS: Fields = new Map();
+
+/** How much is still read of one footer. */
+export class Allowance {
+  values = VALUES_MAX;
+  structs = STRUCTS_MAX;
+
+  /** Raises: TooManyError. */
+  takeValues(count: number): void {
+    if (count > this.values) throw new TooManyError(`more than ${VALUES_MAX} values`);
+    this.values -= count;
+  }
+
+  /** Raises: TooManyError. */
+  takeStruct(): void {
+    if (!this.structs) throw new TooManyError(`more than ${STRUCTS_MAX} structs`);
+    this.structs -= 1;
+  }
+}
 
 const STOP = 0;
 const TRUE = 1;
@@ -32,17 +56,21 @@ const UUID = 13;
 const UUID_BYTES = 16;
 
 /** Return the struct at the beginning of some bytes. Raises: ThriftError. */
-export function readStruct(bytes: Uint8Array): Fields {
-  return new Reader(bytes).struct(0);
+export function readStruct(bytes: Uint8Array, allowance = new Allowance()): Fields {
+  return new Reader(bytes, allowance).struct(0);
 }
 
 class Reader {
   private at = 0;
-  private values = 0;
 
-  constructor(private readonly bytes: Uint8Array) {}
+  constructor(private readonly bytes: Uint8Array, private readonly left: Allowance) {}
 
   struct(depth: number): Fields {
+    this.left.takeStruct();
+    if (this.bytes[this.at] === STOP) {
+      this.at += 1;
+      return NO_FIELDS;
+    }
     const fields = new Map<number, Value>();
     let id = 0;
     for (;;) {
@@ -51,14 +79,13 @@ class Reader {
       if (type === STOP) return fields;
       const step = head >> 4;
       id = step === 0 ? this.zigzag() : id + step;
-      this.count();
+      this.left.takeValues(1);
       // A field's type says itself whether a boolean is true.
       fields.set(id, type === TRUE || type === FALSE ? type === TRUE : this.value(type, depth + 1));
     }
   }
 
   private value(type: number, depth: number): Value {
-    this.count();
     if (depth > DEPTH_MAX) throw new ThriftError("nested too deep");
     switch (type) {
       case TRUE:
@@ -78,20 +105,17 @@ class Reader {
     }
   }
 
-  private count(): void {
-    this.values += 1;
-    if (this.values > VALUES_MAX) throw new ThriftError(`more than ${VALUES_MAX} values`);
-  }
-
   private list(depth: number): Value[] {
     const head = this.byte();
     const size = head >> 4;
-    const count = this.counted(size === 15 ? this.varint() : size);
-    return Array.from({ length: count }, () => this.value(head & 0x0f, depth + 1));
+    const count = this.counted(size === 15 ? this.varint() : size, 1);
+    const values: Value[] = [];
+    for (let at = 0; at < count; at += 1) values.push(this.value(head & 0x0f, depth + 1));
+    return values;
   }
 
   private map(depth: number): Value[] {
-    const count = this.counted(this.varint());
+    const count = this.counted(this.varint(), 2);
     const types = count ? this.byte() : 0;
     for (let at = 0; at < count; at += 1) {
       this.value(types >> 4, depth + 1);
@@ -100,9 +124,11 @@ class Reader {
     return [];
   }
 
-  // Every element takes a byte at least, so a count beyond the bytes that are left is none.
-  private counted(count: number): number {
-    if (count > this.bytes.length - this.at) throw new ThriftError("a list that is longer than its bytes");
+  // Every element takes a byte at least, so a count beyond the bytes that are left is none. All are
+  // taken at once: lists in lists cannot each claim the same.
+  private counted(count: number, valuesEach: number): number {
+    if (count * valuesEach > this.bytes.length - this.at) throw new ThriftError("a list that is longer than its bytes");
+    this.left.takeValues(count * valuesEach);
     return count;
   }
 
