@@ -394,6 +394,8 @@ export const texts = {
       t: "tags (t)",
       f: "find by tags (f)",
       i: "immutability (i)",
+      u: "update (u)",
+      p: "process (p)",
     },
     or: " or ",
     needsRight: (right: string) => `Needs the right: ${right}.`,

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { propertiesOf } from "../../src/protocol/blob/blobs";
 import { propertyRows } from "../../src/views/blobs/compared";
-import { hunksOf, lineDiff, linesOf } from "../../src/views/blobs/line_diff";
+import { BEGINNING_LINES, hunksOf, lineDiff, linesOf, Steps, STEPS_MAX } from "../../src/views/blobs/line_diff";
 
 const SIGNS = { same: " ", removed: "-", added: "+" } as const;
 
@@ -45,19 +45,19 @@ describe("a comparison of lines", () => {
     const text = (): string => Array.from({ length: random(14) }, () => `${"abc"[random(3)]}\n`).join("");
     for (let round = 0; round < 400; round += 1) {
       const [before, after] = [text(), text()];
-      const { lines, isExact } = lineDiff(before, after);
+      const { lines, extent } = lineDiff(before, after);
       const of = (left: string): string => lines.filter((line) => line.kind === "same" || line.kind === left).map((line) => line.text).join("");
       expect(of("removed")).toBe(before);
       expect(of("added")).toBe(after);
-      expect(isExact).toBe(true);
+      expect(extent).toBe("exact");
       expect(lines.filter((line) => line.kind === "same")).toHaveLength(commonLength(linesOf(before), linesOf(after)));
     }
   });
 
   it("gives up where too much differs, and loses nothing", () => {
     const many = (name: string): string => Array.from({ length: 5000 }, (_, at) => `${name}${at}\n`).join("");
-    const { lines, isExact } = lineDiff(`first\n${many("a")}last\n`, `first\n${many("b")}last\n`);
-    expect(isExact).toBe(false);
+    const { lines, extent } = lineDiff(`first\n${many("a")}last\n`, `first\n${many("b")}last\n`);
+    expect(extent).toBe("ends");
     expect(lines).toHaveLength(10_002);
     expect([lines[0]?.kind, lines.at(-1)?.kind]).toEqual(["same", "same"]);
   });
@@ -68,6 +68,40 @@ describe("a comparison of lines", () => {
     const hunks = hunksOf(lines);
     expect(hunks.map((hunk) => [hunk.skipped, hunk.lines.length])).toEqual([[7, 8], [17, 0]]);
     expect(hunksOf(lineDiff("a\n", "a\n").lines)).toEqual([{ skipped: 1, lines: [] }]);
+  });
+});
+
+describe("a comparison of much", () => {
+  const MIB = 1024 * 1024;
+
+  it("of 1 MiB of empty lines takes no step, and shows the beginning of both", () => {
+    const steps = new Steps();
+    const { lines, removed, added, extent } = lineDiff("\n".repeat(MIB), `x${"\n".repeat(MIB - 1)}`, steps);
+    expect([removed, added, extent]).toEqual([0, 0, "none"]);
+    expect(steps.left).toBe(STEPS_MAX);
+    const numbers = (kind: string): number[] => lines.filter((line) => line.kind === kind).map((line) => (line.before ?? line.after) as number);
+    const first = Array.from({ length: BEGINNING_LINES }, (_, at) => at + 1);
+    expect([numbers("removed"), numbers("added"), numbers("same")]).toEqual([first, first, []]);
+    expect(lines[BEGINNING_LINES]?.text).toBe("x\n");
+  });
+
+  it("shows a text of a few lines whole beside one of too many", () => {
+    const { lines, extent } = lineDiff("one\ntwo", "\n".repeat(MIB));
+    expect(extent).toBe("none");
+    expect(lines.slice(0, 3).map((line) => line.text)).toEqual(["one\n", "two", "\n"]);
+    expect(lines).toHaveLength(2 + BEGINNING_LINES);
+  });
+
+  it("ends where lines that repeat are compared on many diagonals", () => {
+    const text = (name: string, period: number, lines: number): string =>
+      `${name}\n${Array.from({ length: lines }, (_, at) => (at % period ? "\n" : "x\n")).join("")}${name}\n`;
+    const many = new Steps();
+    expect(lineDiff(text("a", 50, 90_000), text("b", 37, 90_000), many).extent).toBe("ends");
+    expect(many.left).toBeLessThan(0);
+    expect(many.left).toBeGreaterThan(-100_000); // the lines of one diagonal at most
+    const few = new Steps();
+    expect(lineDiff(text("a", 50, 5_000), text("b", 37, 5_000), few).extent).toBe("exact");
+    expect(few.left).toBeGreaterThan(0);
   });
 });
 

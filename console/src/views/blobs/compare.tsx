@@ -11,7 +11,7 @@ import { useLoaded } from "../../state/loaded";
 import { countText } from "../../state/times";
 import { texts } from "../../texts";
 import { type Compared, compare, type ComparedRow } from "./compared";
-import { hunksOf, type Line, type LineDiff } from "./line_diff";
+import { BEGINNING_LINES, hunksOf, type Line, type LineDiff } from "./line_diff";
 
 const words = texts.compare;
 const LINES_MAX = 2000;
@@ -119,8 +119,8 @@ function Text({ diff }: { readonly diff: LineDiff }): JSX.Element {
   return (
     <>
       <p class="hint">
-        {words.lines(countText(diff.removed), countText(diff.added))}
-        {!diff.isExact && ` ${words.notExact}`}
+        {diff.extent === "none" ? words.tooLarge(countText(BEGINNING_LINES)) : words.lines(countText(diff.removed), countText(diff.added))}
+        {diff.extent === "ends" && ` ${words.notExact}`}
         {isCut && ` ${words.cut(countText(LINES_MAX))}`}
       </p>
       <div class="scroll diff" tabIndex={0} role="group" aria-label={words.diff}>

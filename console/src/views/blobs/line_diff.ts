@@ -20,18 +20,33 @@ export interface LineDiff {
   readonly lines: readonly Line[];
   readonly removed: number;
   readonly added: number;
-  /** False: too much differs, and the part between the first and the last change is not compared. */
-  readonly isExact: boolean;
+  /**
+   * "ends": too much differs, and the part between the first and the last change is not compared.
+   * "none": there are too many lines, and these are the first of both texts.
+   */
+  readonly extent: "exact" | "ends" | "none";
 }
 
-/** More changes than these are not looked for: time and memory grow with their square. */
+/** More changes than these are not looked for: memory grows with their square. */
 const CHANGES_MAX = 2000;
+/** More lines of both than these are not compared: each takes a hundred bytes of memory. */
+export const LINES_MAX = 200_000;
+/** So many lines of each are shown where none are compared. */
+export const BEGINNING_LINES = 1000;
+/** More steps than these are not taken: where lines repeat, they grow with lines and changes. */
+export const STEPS_MAX = 8_000_000;
+
+/** How many steps a comparison may still take: a line that is compared, or a diagonal that is looked at. */
+export class Steps {
+  constructor(public left = STEPS_MAX) {}
+}
 
 export function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-export function lineDiff(before: string, after: string): LineDiff {
+export function lineDiff(before: string, after: string, steps = new Steps()): LineDiff {
+  if (lineCount(before, LINES_MAX) + lineCount(after, LINES_MAX) > LINES_MAX) return beginnings(before, after);
   const old = linesOf(before);
   const now = linesOf(after);
   const [a, b] = numbered(old, now);
@@ -40,7 +55,7 @@ export function lineDiff(before: string, after: string): LineDiff {
   while (start < least && a[start] === b[start]) start += 1;
   let end = 0;
   while (end < least - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end += 1;
-  const middle = keptPairs(a.subarray(start, a.length - end), b.subarray(start, b.length - end));
+  const middle = keptPairs(a.subarray(start, a.length - end), b.subarray(start, b.length - end), steps);
   const kept = [
     ...Array.from({ length: start }, (_, at): Pair => [at, at]),
     ...(middle ?? []).map(([left, right]): Pair => [left + start, right + start]),
@@ -50,7 +65,7 @@ export function lineDiff(before: string, after: string): LineDiff {
     lines: linesBetween(old, now, kept),
     removed: old.length - kept.length,
     added: now.length - kept.length,
-    isExact: middle !== null,
+    extent: middle ? "exact" : "ends",
   };
 }
 
@@ -74,6 +89,24 @@ export function hunksOf(lines: readonly Line[], context = 3): Hunk[] {
     skipped = 0;
   });
   return skipped ? [...hunks, { skipped, lines: [] }] : hunks;
+}
+
+/** Return how many ends of lines a text has; no more than `most` and one are counted. */
+function lineCount(text: string, most: number): number {
+  let count = 0;
+  for (let at = text.indexOf("\n"); at >= 0 && count <= most; at = text.indexOf("\n", at + 1)) count += 1;
+  return count;
+}
+
+function beginnings(before: string, after: string): LineDiff {
+  const lines = linesBetween(firstLines(before), firstLines(after), []);
+  return { lines, removed: 0, added: 0, extent: "none" };
+}
+
+function firstLines(text: string): string[] {
+  let end = 0;
+  for (let count = 0; count < BEGINNING_LINES && end < text.length; count += 1) end = text.indexOf("\n", end) + 1 || text.length;
+  return linesOf(text.slice(0, end));
 }
 
 type Pair = readonly [before: number, after: number];
@@ -107,8 +140,8 @@ function linesBetween(old: readonly string[], now: readonly string[], kept: read
   return lines;
 }
 
-/** Return the pairs of a longest common part; null beyond `CHANGES_MAX` changes. */
-function keptPairs(a: Int32Array, b: Int32Array): Pair[] | null {
+/** Return the pairs of a longest common part; null beyond `CHANGES_MAX` changes or the steps. */
+function keptPairs(a: Int32Array, b: Int32Array, steps: Steps): Pair[] | null {
   const most = Math.min(a.length + b.length, CHANGES_MAX);
   const middle = most + 1;
   /** How far one comes on each diagonal (place in `a` less place in `b`) with the changes so far. */
@@ -117,8 +150,11 @@ function keptPairs(a: Int32Array, b: Int32Array): Pair[] | null {
   for (let changes = 0; changes <= most; changes += 1) {
     rounds.push(furthest.slice(middle - changes - 1, middle + changes + 2));
     for (let diagonal = -changes; diagonal <= changes; diagonal += 2) {
-      let x = startOf(furthest, middle, changes, diagonal);
+      const start = startOf(furthest, middle, changes, diagonal);
+      let x = start;
       while (x < a.length && x - diagonal < b.length && a[x] === b[x - diagonal]) x += 1;
+      steps.left -= x - start + 1;
+      if (steps.left < 0) return null;
       furthest[middle + diagonal] = x;
       if (x >= a.length && x - diagonal >= b.length) return wayBack(rounds, a.length, b.length);
     }
