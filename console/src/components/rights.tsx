@@ -26,15 +26,16 @@ export interface RightButtonProps {
   readonly text: string;
   readonly name?: string;
   readonly kind?: "plain" | "primary" | "danger" | "quiet";
+  readonly type?: "button" | "submit";
   readonly disabled?: boolean;
-  readonly onClick: () => void;
+  readonly onClick?: () => void;
 }
 
 /** A button that is off, and says why, where the sign-in lacks the right for it. */
-export function RightButton({ right, text, name, kind = "plain", disabled = false, onClick }: RightButtonProps): JSX.Element {
+export function RightButton({ right, text, name, kind = "plain", type = "button", disabled = false, onClick }: RightButtonProps): JSX.Element {
   return (
     <span class="act" title={right ? words.needsRight(right) : undefined}>
-      <Button kind={kind} disabled={disabled || right !== ""} onClick={onClick} {...(name ? { name } : {})}>{text}</Button>
+      <Button kind={kind} type={type} disabled={disabled || right !== ""} {...(onClick ? { onClick } : {})} {...(name ? { name } : {})}>{text}</Button>
     </span>
   );
 }

@@ -4,14 +4,16 @@ import { type Signal, useSignal } from "@preact/signals";
 import type { ComponentChildren, JSX } from "preact";
 import { useEffect } from "preact/hooks";
 
-import { Button, Field } from "../../components/controls";
+import { Field } from "../../components/controls";
 import { Alert, Empty } from "../../components/messages";
 import { Panel, Time } from "../../components/parts";
+import { RightButton } from "../../components/rights";
 import { fromBase64 } from "../../protocol/base64_text";
 import { deleteMessage, getMessages, type Message, MESSAGES_MAX, peekMessages, type QueueAt } from "../../protocol/queues";
 import { currentSession } from "../../state/session";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
+import { lackingPlace } from "../places/rights";
 import { type Kept, keptOf } from "./held";
 import { UpdateMessage } from "./update_message";
 
@@ -47,8 +49,8 @@ export function Messages({ at, onChanged }: { readonly at: QueueAt; readonly onC
           <Field label={words.count} type="number" value={count.value} onInput={(value) => { count.value = value; }} />
           <Field label={words.invisible} type="number" value={invisible.value} onInput={(value) => { invisible.value = value; }} />
           <div class="actions">
-            <Button onClick={() => { run(peek); }}>{words.peek}</Button>
-            <Button kind="primary" onClick={() => { run(get); }}>{words.get}</Button>
+            <RightButton right={lackingPlace("peek")} text={words.peek} onClick={() => { run(peek); }} />
+            <RightButton right={lackingPlace("get")} kind="primary" text={words.get} onClick={() => { run(get); }} />
           </div>
         </div>
         <p class="hint">{words.readHint}</p>
@@ -86,8 +88,8 @@ function HeldPanel({ at, held, onChanged }: { readonly at: QueueAt; readonly hel
       <ul class="messages">
         {held.value.map((one) => (
           <OneMessage key={one.id} message={one} left={<Countdown ms={one.endsAt - now} />}>
-            <Button kind="quiet" onClick={() => { updated.value = one; }}>{words.update}</Button>
-            <Button kind="quiet" onClick={() => { remove(one); }}>{words.delete}</Button>
+            <RightButton right={lackingPlace("updateMessage")} kind="quiet" text={words.update} onClick={() => { updated.value = one; }} />
+            <RightButton right={lackingPlace("deleteMessage")} kind="quiet" text={words.delete} onClick={() => { remove(one); }} />
           </OneMessage>
         ))}
       </ul>

@@ -4,13 +4,15 @@ import { useSignal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useId } from "preact/hooks";
 
-import { Button, Checkbox, Field } from "../../components/controls";
+import { Checkbox, Field } from "../../components/controls";
 import { Alert } from "../../components/messages";
+import { RightButton } from "../../components/rights";
 import { toBase64 } from "../../protocol/base64_text";
 import { putMessage, type QueueAt } from "../../protocol/queues";
 import { currentSession } from "../../state/session";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
+import { lackingPlace } from "../places/rights";
 
 const words = texts.queues;
 
@@ -49,7 +51,7 @@ export function PutForm({ at, onPut }: { readonly at: QueueAt; readonly onPut: (
       </div>
       <Checkbox label={words.base64} checked={isBase64.value} onChange={(value) => { isBase64.value = value; }} />
       <Alert error={error.value} />
-      <div class="actions"><Button type="submit" kind="primary">{words.put}</Button></div>
+      <div class="actions"><RightButton right={lackingPlace("put")} type="submit" kind="primary" text={words.put} /></div>
     </form>
   );
 }

@@ -9,6 +9,7 @@ import type { TableAt } from "../../protocol/tables";
 import { localTime, utcTime } from "../../state/times";
 import { complain, say } from "../../state/toasts";
 import { texts } from "../../texts";
+import { lackingPlace } from "../places/rights";
 import { CellEditor } from "./cell_editor";
 import { isNumber, KEY_COLUMNS, keyText, keyWidth, lineOf, type PropertyColumn } from "./columns";
 import { ConflictDialog } from "./conflict";
@@ -32,6 +33,7 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
   const editing = useSignal<Place | null>(null);
   const draft = useSignal<Change | null>(null);
   const entities = rows.entities.value;
+  const acts = { canChange: !lackingPlace("changeEntity"), canDelete: !lackingPlace("deleteEntity") };
   const entityAt = (row: number): Entity => {
     const entity = entities[row];
     if (!entity) throw new RangeError(`no row ${row}`);
@@ -95,16 +97,16 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
     <>
       <Grid
         label={at.table}
-        columns={gridColumns(entities, columns)}
+        columns={gridColumns(entities, columns, acts)}
         count={entities.length}
         keyOf={(row) => JSON.stringify([entityAt(row).partitionKey, entityAt(row).rowKey])}
         cell={cell}
         cellTitle={title}
         editor={editor}
         editing={editing}
-        onDelete={(row) => { onDelete(entityAt(row)); }}
+        {...(acts.canDelete ? { onDelete: (row: number) => { onDelete(entityAt(row)); } } : {})}
       />
-      <p class="hint">{words.gridHint}</p>
+      {acts.canChange && <p class="hint">{words.gridHint}</p>}
       {conflict && (
         <ConflictDialog
           key={JSON.stringify([conflict.seen.partitionKey, conflict.seen.rowKey, conflict.change.name])}
@@ -119,7 +121,13 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
   );
 }
 
-function gridColumns(entities: readonly Entity[], columns: readonly PropertyColumn[]): GridColumn[] {
+/** What the sign-in may do with an entity. */
+interface Acts {
+  readonly canChange: boolean;
+  readonly canDelete: boolean;
+}
+
+function gridColumns(entities: readonly Entity[], columns: readonly PropertyColumn[], { canChange, canDelete }: Acts): GridColumn[] {
   return [
     ...KEY_COLUMNS.map((name) => ({
       key: name,
@@ -132,10 +140,10 @@ function gridColumns(entities: readonly Entity[], columns: readonly PropertyColu
       key: `property ${one.name}`,
       header: <>{one.name} <span class="type">{one.type}</span></>,
       widthPx: one.widthPx,
-      isReadOnly: false,
+      isReadOnly: !canChange,
       class: isNumber(one.type) ? "number" : "",
     })),
-    { key: "acts", header: texts.data.acts, widthPx: ACTS_PX, isReadOnly: true, hasButton: true },
+    ...(canDelete ? [{ key: "acts", header: texts.data.acts, widthPx: ACTS_PX, isReadOnly: true, hasButton: true }] : []),
   ];
 }
 

@@ -11,6 +11,7 @@ import type { TableAt } from "../../protocol/tables";
 import { countText } from "../../state/times";
 import { say, textOfError } from "../../state/toasts";
 import { texts } from "../../texts";
+import { lackingPlace } from "../places/rights";
 import { importEntities, ImportStopped, type Mode, MODES } from "./transfers";
 
 const words = texts.tables;
@@ -26,6 +27,8 @@ export function ImportDialog({ at, onClose, onWritten }: ImportDialogProps): JSX
   const id = useId();
   const file = useSignal<File | null>(null);
   const mode = useSignal<Mode>("stop");
+  // To write over an entity needs the right to change one, besides that to add one.
+  const offered = lackingPlace("changeEntity") ? MODES.filter((one) => one === "stop") : MODES;
   const state = useSignal<{ readonly written: number; readonly readBytes: number } | null>(null);
   const end = useMemo(() => new AbortController(), []);
   useEffect(() => () => { end.abort(); }, []);
@@ -49,7 +52,7 @@ export function ImportDialog({ at, onClose, onWritten }: ImportDialogProps): JSX
         <input id={id} type="file" accept=".csv,.json,.jsonl,text/csv,application/json" aria-describedby={`${id}-hint`} onChange={(event) => { file.value = event.currentTarget.files?.[0] ?? null; }} />
         <p id={`${id}-hint`} class="hint">{words.fileHint}</p>
       </div>
-      <Select label={words.mode} value={mode.value} options={MODES.map((one) => [one, words.modes[one]])} onChange={(one) => { mode.value = MODES.find((known) => known === one) ?? "stop"; }} />
+      <Select label={words.mode} value={mode.value} options={offered.map((one) => [one, words.modes[one]])} onChange={(one) => { mode.value = MODES.find((known) => known === one) ?? "stop"; }} />
       {state.value && file.value && (
         <>
           <progress aria-label={file.value.name} max={Math.max(1, file.value.size)} value={state.value.readBytes} />

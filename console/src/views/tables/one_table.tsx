@@ -51,8 +51,8 @@ export function OneTable({ at, isOnly }: { readonly at: TableAt; readonly isOnly
   return (
     <div class="tables one-table">
       <ViewHead title={words.title}>
-        <Button kind="primary" onClick={() => { asked.value = "add"; }}>{words.addEntity}</Button>
-        <Button onClick={() => { asked.value = "import"; }}>{words.import}</Button>
+        <RightButton right={lackingPlace("addEntity")} kind="primary" text={words.addEntity} onClick={() => { asked.value = "add"; }} />
+        <RightButton right={lackingPlace("addEntity")} text={words.import} onClick={() => { asked.value = "import"; }} />
         <Button onClick={() => { asked.value = "export"; }}>{words.export}</Button>
         <RightButton right={lackingPlace("remove")} kind="danger" text={words.deleteOf(at.table)} onClick={() => { asked.value = "delete table"; }} />
       </ViewHead>
