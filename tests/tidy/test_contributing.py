@@ -73,3 +73,16 @@ def test_a_file_that_is_gone_is_noticed() -> None:
         "tests/trace/",
     }
     assert not _exists("services/file/gone.py") and _exists("services/file/files.py")
+
+
+def test_the_decisions_come_in_one_order() -> None:
+    """In ARCHITECTURE.md, in their own overview, and in the site's navigation."""
+    _, _, section = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").partition("## Decisions")
+    architecture = re.findall(r"^- \[.*\]\(docs/decisions/([\w-]+)\.md\)", section, re.M)
+    folder = ROOT / "docs" / "decisions"
+    overview = (folder / "README.md").read_text(encoding="utf-8")
+    navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+    assert {path.stem for path in folder.glob("*.md")} == {*architecture, "README"}
+    assert re.findall(r"^- \[.*\]\(([\w-]+)\.md\)", overview, re.M) == architecture
+    assert re.findall(r"- docs/decisions/([\w-]+)\.md$", navigation, re.M) == architecture
+    assert len(section.partition("### By subject")[0].split("\n- [")) == 1 + 6
