@@ -182,19 +182,19 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
 
     async def _move(self, request: Request, advance: Callable[[float], None]) -> Response | None:
         try:
-            wanted = msgspec.json.decode(
+            control = msgspec.json.decode(
                 await request.body.read_all(_BODY_BYTES_MAX), type=ClockControl
             )
         except StorageError as error:
             return _problem(error.row.status, error.message)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             return _problem(400, f'The body must be like {{"advance_s": 15}}: {error}')
-        if not 0 <= wanted.advance_s <= ADVANCE_S_MAX:
+        if not 0 <= control.advance_s <= ADVANCE_S_MAX:
             return _problem(400, f"advance_s must lie between 0 and {ADVANCE_S_MAX:.0f}.")
         year = datetime_of(await self.now()).year
-        if year + wanted.advance_s / (365 * 24 * 3600) > _LAST_YEAR:
+        if year + control.advance_s / (365 * 24 * 3600) > _LAST_YEAR:
             return _problem(400, f"The clock cannot be moved beyond the year {_LAST_YEAR}.")
-        advance(wanted.advance_s)
+        advance(control.advance_s)
         return None
 
 

@@ -65,12 +65,12 @@ class OwnHosts(msgspec.Struct, frozen=True):
 
 def _may_change(origin: str, host: str | None) -> bool:
     """Whether a page is this server's own, or one of this machine."""
-    found = _ORIGIN.fullmatch(origin.lower())
-    if found is None:
+    match = _ORIGIN.fullmatch(origin.lower())
+    if match is None:
         return False
-    if host is not None and found[1] == host.lower():
+    if host is not None and match[1] == host.lower():
         return True
-    name = _name(found[1])
+    name = _name(match[1])
     if name is None:
         return False
     address = _address(name)
@@ -79,8 +79,8 @@ def _may_change(origin: str, host: str | None) -> bool:
 
 def _name(authority: str) -> str | None:
     """Return the host without its port, in lower case; None if it cannot be parsed."""
-    found = _AUTHORITY.fullmatch(authority)
-    return None if found is None else found[1].lower().removesuffix(".")
+    match = _AUTHORITY.fullmatch(authority)
+    return None if match is None else match[1].lower().removesuffix(".")
 
 
 def _is_localhost(name: str) -> bool:

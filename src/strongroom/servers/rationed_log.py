@@ -24,15 +24,15 @@ class Ration:
     def left_out(self, key: Hashable, now: float) -> int | None:
         """How many lines of a key were left out since its last one; None if this one must be left
         out too. `now` is in seconds of a monotonic clock."""
-        found = self._written.get(key)
-        if found is not None and now - found[0] < self._every_s:
-            self._written[key] = (found[0], found[1] + 1)
+        written = self._written.get(key)
+        if written is not None and now - written[0] < self._every_s:
+            self._written[key] = (written[0], written[1] + 1)
             return None
         self._written[key] = (now, 0)
         self._written.move_to_end(key)
         if len(self._written) > KEYS_MAX:
             self._written.popitem(last=False)
-        return 0 if found is None else found[1]
+        return 0 if written is None else written[1]
 
 
 def more(left_out: int) -> str:

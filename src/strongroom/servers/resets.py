@@ -89,8 +89,8 @@ class Resets:
             raise ResetProblem(409, str(refusal)) from None
 
     def _require_signatures(self, request: Request, accounts: tuple[Account, ...]) -> None:
-        given = request.headers.get("authorization")
-        if given is None:
+        credentials = request.headers.get("authorization")
+        if credentials is None:
             names = ", ".join(one.name for one in accounts)
             raise ResetProblem(
                 403,
@@ -102,7 +102,7 @@ class Resets:
         if "authorization" in request.headers.repeats:
             raise ResetProblem(400, "The header Authorization is given more than once.")
         try:
-            signed = [parse_authorization(text.strip()) for text in given.split(",")]
+            signed = [parse_authorization(text.strip()) for text in credentials.split(",")]
             for account in accounts:
                 credential = next((one for one in signed if one.account == account.name), None)
                 if credential is None or credential.scheme is not Scheme.SHARED_KEY:
@@ -121,13 +121,13 @@ def _scope(
 ) -> tuple[tuple[Account, ...], tuple[Service, ...]]:
     """The accounts and the services that a query names."""
     pairs = parse_qsl(query or "", keep_blank_values=True)
-    given = dict(pairs)
-    if len(given) != len(pairs) or set(given) - set(_PARAMETERS):
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs) or set(parameters) - set(_PARAMETERS):
         raise ResetProblem(400, "A reset takes ?account=NAME and ?service=NAME, each at most once.")
-    accounts = tuple(one for one in served if one.name == given.get("account", one.name))
+    accounts = tuple(one for one in served if one.name == parameters.get("account", one.name))
     if not accounts:
-        raise ResetProblem(404, f"This server has no account {given['account'][:24]!r}.")
-    name = given.get("service")
+        raise ResetProblem(404, f"This server has no account {parameters['account'][:24]!r}.")
+    name = parameters.get("service")
     if name is not None and name not in _NAMES:
         raise ResetProblem(400, f"service must be one of {', '.join(_NAMES)}.")
     return accounts, tuple(one for one in Service if one.value == (name or one.value))

@@ -126,15 +126,15 @@ def listeners(
     contexts: Contexts, router: OnePort, shared: Shared, ports: Mapping[str, int]
 ) -> list[RequestedListener]:
     """Return the listeners that `ports` names: services, and one_port.NAME for all of them."""
-    wanted = []
+    requested = []
     for name, port in ports.items():
         if name == one_port.NAME:
             made = _server(name, partial(_routed, contexts, router), contexts[Service.BLOB], shared)
         else:
             context = contexts[Service(name)]
             made = _server(name, partial(_single_service, context), context, shared)
-        wanted.append(RequestedListener(name, made, port))
-    return wanted
+        requested.append(RequestedListener(name, made, port))
+    return requested
 
 
 def _single_service(context: ServiceContext, request: Request) -> ServiceContext:

@@ -297,9 +297,9 @@ def _histogram(
 
     bounds, counts = zip(*by_bound, strict=True)
     buckets = list(zip(map(floatToGoString, bounds), map(float, counts), strict=True))
-    found = HistogramMetricFamily(f"strongroom_{name}", what)
-    found.add_metric((), buckets, sum_s)
-    return found
+    family = HistogramMetricFamily(f"strongroom_{name}", what)
+    family.add_metric((), buckets, sum_s)
+    return family
 
 
 def _counter(name: str, what: str, count: int) -> Metric:

@@ -156,12 +156,12 @@ class ExchangeRecords:
         engine_s: float,
     ) -> Template:
         (record,) = self.of(exchange, listener, ended, engine_s)
-        found = template_of(record)
-        if sum(map(len, found)) <= _TEMPLATE_CHARS_MAX:
+        template = template_of(record)
+        if sum(map(len, template)) <= _TEMPLATE_CHARS_MAX:
             if len(self._templates) >= _TEMPLATES_MAX:
                 self._templates.clear()
-            self._templates[kind] = found
-        return found
+            self._templates[kind] = template
+        return template
 
     def of(
         self, exchange: Exchange, listener: str, ended: int, engine_s: float
@@ -265,15 +265,15 @@ def _id_in_json(client_id: str) -> str:
 
 
 def _facts_of(
-    given: object,
+    facts: object,
 ) -> tuple[ParsedRequest | None, Refusal | tuple[PartOutcome, ...] | None]:
     """Return what is known of a request, and its outcome, from the facts of its answer."""
-    if isinstance(given, ParsedRequest):
-        return given, given.outcome
-    if isinstance(given, Refusal):
-        return None, given
-    if isinstance(given, tuple):  # of an answer, and of the refusal that was sent in its place
-        replaced, sent = map(_facts_of, given)
+    if isinstance(facts, ParsedRequest):
+        return facts, facts.outcome
+    if isinstance(facts, Refusal):
+        return None, facts
+    if isinstance(facts, tuple):  # of an answer, and of the refusal that was sent in its place
+        replaced, sent = map(_facts_of, facts)
         return replaced[0], sent[1]
     return None, None
 
@@ -284,11 +284,11 @@ def _operation(
     """Return the name of the operation, and its category."""
     operation = None if parsed is None else parsed.operation
     if operation is not None:
-        found = _OPERATIONS.get(operation.name)
-        if found is None:
+        known = _OPERATIONS.get(operation.name)
+        if known is None:
             # There are no more names than declarations.
-            found = _OPERATIONS[operation.name] = _of_operation(operation)
-        return found
+            known = _OPERATIONS[operation.name] = _of_operation(operation)
+        return known
     named = "" if response is None else response.operation
     method = "" if request is None else request.method
     category = READ if method in _READING else DELETE if method == "DELETE" else WRITE

@@ -111,14 +111,14 @@ def line_of(record: AccessRecord) -> bytes:
 
 def json_of(value: AccessRecord | str) -> str:
     """Return a value in JSON, in printable ASCII."""
-    found = _encode(value)
-    if found.isascii() and b"\x7f" not in found:
-        return found.decode("ascii")
-    return _NOT_ASCII.sub(_escaped, found.decode("utf-8"))
+    encoded = _encode(value)
+    if encoded.isascii() and b"\x7f" not in encoded:
+        return encoded.decode("ascii")
+    return _NOT_ASCII.sub(_escaped, encoded.decode("utf-8"))
 
 
-def _escaped(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code < _BEYOND_PLANE_0:
         return f"\\u{code:04x}"
     high, low = divmod(code - _BEYOND_PLANE_0, 0x400)

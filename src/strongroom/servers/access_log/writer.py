@@ -66,11 +66,11 @@ class LogTarget:
         if self._path is None or self._descriptor < 0:
             return
         try:
-            found = os.stat(self._path)
+            status = os.stat(self._path)
         except OSError:
             self.close()
             return
-        if not os.path.samestat(found, os.fstat(self._descriptor)):
+        if not os.path.samestat(status, os.fstat(self._descriptor)):
             self.close()
 
     def close(self) -> None:

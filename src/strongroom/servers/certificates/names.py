@@ -34,8 +34,8 @@ class CertificateNames:
 def read_names(certificates: bytes) -> CertificateNames | None:
     """The names in PEM, whose first certificate is the server's; None if it cannot be parsed."""
     try:
-        found = x509.load_pem_x509_certificates(certificates)[0]
-        names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        certificate = x509.load_pem_x509_certificates(certificates)[0]
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return CertificateNames((), ())
     except ValueError:

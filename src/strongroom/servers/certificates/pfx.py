@@ -56,18 +56,18 @@ def read_pfx(file: Path, password_file: Path | None, key_password: bytes) -> Pfx
     password = None if password_file is None else _read(password_file, _PASSWORD_BYTES_MAX)
     content = _read(file, FILE_BYTES_MAX)
     try:
-        found = load_pkcs12(content, None if password is None else password.rstrip(b"\r\n"))
+        pfx = load_pkcs12(content, None if password is None else password.rstrip(b"\r\n"))
     except (ValueError, TypeError):
         advice = "name the file of its password: --pfx-password-file" if password is None else ""
         raise TlsUnusable(
             f"{file} is no PFX file, or {advice or f'{password_file} has another password'}"
         ) from None
-    if found.key is None or found.cert is None:
-        raise TlsUnusable(f"{file} has no {'private key' if found.key is None else 'certificate'}")
-    certificates = [found.cert, *found.additional_certs]
+    if pfx.key is None or pfx.cert is None:
+        raise TlsUnusable(f"{file} has no {'private key' if pfx.key is None else 'certificate'}")
+    certificates = [pfx.cert, *pfx.additional_certs]
     return Pfx(
         b"".join(one.certificate.public_bytes(Encoding.PEM) for one in certificates),
-        found.key.private_bytes(
+        pfx.key.private_bytes(
             Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(key_password)
         ),
     )

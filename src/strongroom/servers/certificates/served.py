@@ -90,10 +90,10 @@ class ServedCertificate:
         If they cannot be used, the log says so once, and the certificate in use stays. So it does
         between the two steps in which a certificate and its key are replaced.
         """
-        found = _stamps(self.files.paths)
-        if found == self._tried:
+        stamps = _stamps(self.files.paths)
+        if stamps == self._tried:
             return False
-        self._tried = found
+        self._tried = stamps
         try:
             self._context = self.files.load()
         except (TlsUnusable, OSError) as error:
@@ -141,7 +141,7 @@ def _stamps(paths: tuple[Path, ...]) -> list[Stamp]:
 
 def _stamp(path: Path) -> Stamp:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

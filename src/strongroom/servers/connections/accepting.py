@@ -93,12 +93,12 @@ class Acceptor:
     async def listen(self, host: str, port: int) -> int:
         """Listen on every address of `host`; see Listener.listen."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(
+        addresses = await loop.getaddrinfo(
             host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )
         opened: list[socket.socket] = []
         try:
-            for family, _, _, _, address in dict.fromkeys(found):
+            for family, _, _, _, address in dict.fromkeys(addresses):
                 listener = _open(family, (address[0], port, *address[2:]), self._settings.backlog)
                 opened.append(listener)
                 port = listener.getsockname()[1]

@@ -52,13 +52,13 @@ def givers(ports: Sequence[PortUse], number: int, places: int) -> list[int]:
 
     A port gives nothing of what is kept for it, except to its own newcomers.
     """
-    found = []
+    chosen = []
     for at, port in enumerate(ports):
         left = [*ports]
         left[at] = port._replace(held=port.held - 1)
         if port.held and has_room(left, number, places):
-            found.append(at)
-    return found
+            chosen.append(at)
+    return chosen
 
 
 class WaitingConnection(NamedTuple):
@@ -140,10 +140,10 @@ class ConnectionBudget:
             if is_ended:
                 break
             waiting = ((giver, one) for giver in chosen for one in giver.waiting(now))
-            found = heapq.nsmallest(_FOUND_MAX, waiting, key=lambda one: in_order(one[1]))
-            if not found:
+            longest = heapq.nsmallest(_FOUND_MAX, waiting, key=lambda one: in_order(one[1]))
+            if not longest:
                 break
-            self._found = deque(found)
+            self._found = deque(longest)
             is_ended = self._end_found(chosen)
             # One that has begun something is not kept: meanwhile, another may become idle.
             self._found = deque(one for one in self._found if not one[1].has_begun)

@@ -18,8 +18,8 @@ def is_quiet(transport: asyncio.BaseTransport) -> bool:
     A transport without a socket is quiet. A socket that its client has closed is not, since the
     event loop is about to learn of it.
     """
-    found = transport.get_extra_info("socket")
-    return found is None or is_quiet_socket(found.fileno())
+    client = transport.get_extra_info("socket")
+    return client is None or is_quiet_socket(client.fileno())
 
 
 def is_quiet_socket(number: int) -> bool:

@@ -88,8 +88,8 @@ class SourceHosts(msgspec.Struct, frozen=True):
         name = normalized_host(host)
         listed = self._is_named(name, port)
         if not listed and _is_numeric(name):
-            found = _parsed(address)
-            listed = any(_fits(one, port) and one.address == found for one in self.entries)
+            parsed = _parsed(address)
+            listed = any(_fits(one, port) and one.address == parsed for one in self.entries)
         return is_address_allowed(address, listed) and (listed or not self.entries)
 
     def _is_named(self, name: str, port: int) -> bool:
@@ -120,19 +120,19 @@ def normalized_host(host: str) -> str:
 
 
 def _entry(text: str) -> _Entry:
-    wanted = text.strip().lower()
-    address = _parsed(wanted)
+    entry = text.strip().lower()
+    address = _parsed(entry)
     if address is not None:
-        return _Entry(wanted, None, address)
-    found = _ENTRY.fullmatch(wanted)
-    port = None if found is None or found[2] is None else int(found[2])
-    if found is None or (port is not None and not 0 < port < 65536):
+        return _Entry(entry, None, address)
+    match = _ENTRY.fullmatch(entry)
+    port = None if match is None or match[2] is None else int(match[2])
+    if match is None or (port is not None and not 0 < port < 65536):
         forms = "NAME, *.SUFFIX or ADDRESS, with or without :PORT"
         raise ValueError(f"{text!r} is no host for copies; it has the form {forms}")
-    address = _parsed(found[1].strip("[]"))
-    if found[1].startswith("[") and address is None:
+    address = _parsed(match[1].strip("[]"))
+    if match[1].startswith("[") and address is None:
         raise ValueError(f"{text!r} is no host for copies; there is no such address")
-    return _Entry(normalized_host(found[1]), port, address)
+    return _Entry(normalized_host(match[1]), port, address)
 
 
 def _fits(entry: _Entry, port: int) -> bool:
@@ -181,8 +181,8 @@ def _embedded(address: _Address) -> tuple[ipaddress.IPv4Address, ...]:
     """Return the IPv4 addresses that a packet to this IPv6 address may be forwarded to."""
     if isinstance(address, ipaddress.IPv4Address):
         return ()
-    found = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
+    embedded = [address.ipv4_mapped, address.sixtofour, *(address.teredo or ())]
     is_compatible = address in _COMPATIBLE and int(address) >= _BELOW_COMPATIBLE
     if is_compatible or address in _NAT64:
-        found.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
-    return tuple(one for one in found if one is not None)
+        embedded.append(ipaddress.IPv4Address(int(address) & 0xFFFF_FFFF))
+    return tuple(one for one in embedded if one is not None)

@@ -57,8 +57,8 @@ Resolve = Callable[[str, int], Awaitable[list[str]]]
 async def resolve_by_system(host: str, port: int) -> list[str]:
     """Return the addresses of a host, in the order that the system prefers. Raises as Resolve."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(address[0]) for *_, address in found))
+    addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(address[0]) for *_, address in addresses))
 
 
 class CopyClient:
@@ -166,21 +166,21 @@ class CopyClient:
         return self._tls
 
 
-def _source(exchange: CopyExchange, wanted: SourceRequest) -> OpenSource:
+def _source(exchange: CopyExchange, request: SourceRequest) -> OpenSource:
     fields = {name.lower(): value for name, value in exchange.fields}
-    _check_status(exchange.status, exchange.reason, fields, wanted)
-    _check_conditions(wanted, fields)
+    _check_status(exchange.status, exchange.reason, fields, request)
+    _check_conditions(request, fields)
     length = fields.get("content-length")
     size_bytes = int(length) if length is not None and _is_length(length) else None
     if size_bytes is None and fields.get("transfer-encoding", "").lower() != "chunked":
         text = "The copy source does not say how long it is."
         raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, text, exchange.status)
     chunks = exchange.body()
-    if wanted.range is not None and exchange.status == _PARTIAL:
-        size_bytes = length_of_answer(wanted.range, fields.get("content-range", ""), size_bytes)
-    elif wanted.range is not None:
+    if request.range is not None and exchange.status == _PARTIAL:
+        size_bytes = length_of_answer(request.range, fields.get("content-range", ""), size_bytes)
+    elif request.range is not None:
         # A server without support for ranges answers with the whole content.
-        size_bytes, chunks = cut_range(chunks, size_bytes, wanted.range)
+        size_bytes, chunks = cut_range(chunks, size_bytes, request.range)
     if size_bytes is not None and size_bytes > BYTES_MAX:
         raise errors.body_too_large(BYTES_MAX)
     return OpenSource(
@@ -198,13 +198,13 @@ def _is_length(text: str) -> bool:
     return text.isascii() and text.isdigit() and len(text) < 20
 
 
-def _check_status(status: int, reason: str, fields: dict[str, str], wanted: SourceRequest) -> None:
+def _check_status(status: int, reason: str, fields: dict[str, str], request: SourceRequest) -> None:
     """Refuse an answer without content, with the source's message if it is a storage service."""
-    if status == 200 or (status == _PARTIAL and wanted.range is not None):
+    if status == 200 or (status == _PARTIAL and request.range is not None):
         return
     if status in (304, 412):
-        raise wanted.condition_error(is_unmodified=status == 304)
-    if status == errors.INVALID_RANGE.status and wanted.range is not None:
+        raise request.condition_error(is_unmodified=status == 304)
+    if status == errors.INVALID_RANGE.status and request.range is not None:
         raise range_beyond_end()
     row = copy_errors.CANNOT_VERIFY_COPY_SOURCE
     text = f"The copy source answered with status {status}."
@@ -218,9 +218,9 @@ def _check_status(status: int, reason: str, fields: dict[str, str], wanted: Sour
     raise cannot_read(row, _printable(reason) or text, status, code)
 
 
-def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
-    """Check the conditions of `wanted` again, since a simple server may ignore them."""
-    conditions = wanted.conditions
+def _check_conditions(request: SourceRequest, fields: dict[str, str]) -> None:
+    """Check the conditions of `request` again, since a simple server may ignore them."""
+    conditions = request.conditions
     etag = fields.get("etag", "")
     modified = parse_rfc1123(fields.get("last-modified", ""))
     since, until = conditions.if_modified_since, conditions.if_unmodified_since
@@ -231,14 +231,14 @@ def _check_conditions(wanted: SourceRequest, fields: dict[str, str]) -> None:
     elif until is not None and modified is not None:
         met = modified <= until
     if not met:
-        raise wanted.condition_error(is_unmodified=False)
+        raise request.condition_error(is_unmodified=False)
     if conditions.if_none_match is not None:
         alike = (conditional.ANY[0], etag, etag.removeprefix("W/"))
         met = not any(one in alike for one in conditions.if_none_match)
     elif since is not None and modified is not None:
         met = modified > since
     if not met:
-        raise wanted.condition_error(is_unmodified=True)
+        raise request.condition_error(is_unmodified=True)
 
 
 def _text(fields: dict[str, str], name: str) -> str | None:
@@ -252,8 +252,8 @@ def _printable(value: str) -> str | None:
 
 
 def _properties(fields: dict[str, str]) -> ContentProperties:
-    given = _text(fields, "content-md5")
-    md5, other_md5 = (None, None) if given is None else wire.unchecked_md5(given)
+    md5_text = _text(fields, "content-md5")
+    md5, other_md5 = (None, None) if md5_text is None else wire.unchecked_md5(md5_text)
     return ContentProperties(
         _text(fields, "content-type") or _DEFAULT_TYPE,
         _text(fields, "content-encoding"),

@@ -174,7 +174,7 @@ def _condition_lines(conditions: Conditions) -> list[str]:
     return lines
 
 
-def _range_lines(wanted: ByteRange | None) -> list[str]:
-    if wanted is None:
+def _range_lines(part: ByteRange | None) -> list[str]:
+    if part is None:
         return []
-    return [f"Range: bytes={wanted.first}-{'' if wanted.last is None else wanted.last}"]
+    return [f"Range: bytes={part.first}-{'' if part.last is None else part.last}"]

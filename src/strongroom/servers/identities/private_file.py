@@ -150,7 +150,7 @@ class WatchedFile(Generic[T]):
 def _fingerprint(path: str) -> _Fingerprint | None:
     """It changes with each change of a file; None if there is no file."""
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return None
-    return found.st_mtime_ns, found.st_ctime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino

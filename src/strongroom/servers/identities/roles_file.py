@@ -53,15 +53,17 @@ class ServedRoles:
     def of(self, principals: tuple[str, ...], account: str) -> Assignments:
         """Return the assignments of these principals in an account. The first principal is the
         user's id."""
-        found = {} if self._file is None else self._file.get()
+        assignments = {} if self._file is None else self._file.get()
         if self.is_open:
             return roles.full_assignments(principals[0], account)
-        return tuple(one for principal in principals for one in found.get((principal, account), ()))
+        return tuple(
+            one for principal in principals for one in assignments.get((principal, account), ())
+        )
 
     def all(self) -> Assignments:
         """Return every assignment of the file, those of one principal together."""
-        found = {} if self._file is None else self._file.get()
-        return tuple(one for some in found.values() for one in some)
+        assignments = {} if self._file is None else self._file.get()
+        return tuple(one for some in assignments.values() for one in some)
 
     @property
     def is_open(self) -> bool:
@@ -70,7 +72,7 @@ class ServedRoles:
 
 
 def _indexed(path: Path) -> dict[_Key, Assignments]:
-    found: dict[_Key, list[Assignment]] = {}
+    indexed: dict[_Key, list[Assignment]] = {}
     for one in read_roles(path):
-        found.setdefault((one.principal, one.account), []).append(one)
-    return {key: tuple(some) for key, some in found.items()}
+        indexed.setdefault((one.principal, one.account), []).append(one)
+    return {key: tuple(some) for key, some in indexed.items()}

@@ -135,11 +135,11 @@ async def fetch(client: CopyClient, url: str) -> bytes:
     """
     source = await client.open(url, WHOLE)
     try:
-        found = bytearray()
+        document = bytearray()
         async for chunk in source:
-            found += chunk
-            if len(found) > DOCUMENT_BYTES_MAX:
+            document += chunk
+            if len(document) > DOCUMENT_BYTES_MAX:
                 raise KeySetError(f"the key set is longer than {DOCUMENT_BYTES_MAX} bytes")
-        return bytes(found)
+        return bytes(document)
     finally:
         await source.close()

@@ -246,8 +246,8 @@ def _version(parsed: ParsedRequest, claim: Claim) -> str | None:
 async def _default_version(context: ServiceContext, parsed: ParsedRequest) -> str:
     """Return the version of an account's requests that name none."""
     service, name = context.endpoint.service, parsed.addressed.target.account
-    found = await account.properties(context.services, service, name)
-    return found.default_service_version or DEFAULT_VERSION
+    properties = await account.properties(context.services, service, name)
+    return properties.default_service_version or DEFAULT_VERSION
 
 
 def is_version(text: str) -> bool:

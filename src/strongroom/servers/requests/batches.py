@@ -246,15 +246,15 @@ async def _run_concurrently(
     """Return the answers in order; a bounded number of parts runs at once."""
     if len(parts) == 1:
         return [await respond(context, parts[0])]
-    found: list[Response] = []
+    answers: list[Response] = []
     for at in range(0, len(parts), CONCURRENT_PARTS_MAX):
         begun = [_in_turn(context, part, respond) for part in parts[at : at + CONCURRENT_PARTS_MAX]]
         some = await asyncio.gather(*begun, return_exceptions=True)
         for one in some:
             if isinstance(one, BaseException):
                 raise one
-            found.append(one)
-    return found
+            answers.append(one)
+    return answers
 
 
 async def _in_turn(

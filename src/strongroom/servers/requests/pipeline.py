@@ -228,8 +228,8 @@ _SERVER: Final = {
 def _served_version(request: Request, parsed: ParsedRequest | None) -> str:
     if parsed is not None and parsed.version is not None:
         return parsed.version
-    given = request.headers.get("x-ms-version")
-    return given if given is not None and is_version(given) else DEFAULT_VERSION
+    version = request.headers.get("x-ms-version")
+    return version if version is not None and is_version(version) else DEFAULT_VERSION
 
 
 def _add_common_headers(

@@ -187,7 +187,7 @@ def _refused(batch: BatchRequest, failed: PartFailed) -> PartResponse:
 
 def _preference(part: PartRequest) -> multipart.Fields:
     """Return the Preference-Applied header, which the refusal of an insert has too."""
-    given = next((value for name, value in part.headers if name.lower() == "prefer"), "")
-    applied = given.strip().lower()
+    preference = next((value for name, value in part.headers if name.lower() == "prefer"), "")
+    applied = preference.strip().lower()
     is_kept = part.method == "POST" and applied in fields.PREFERENCES
     return (("Preference-Applied", applied),) if is_kept else ()

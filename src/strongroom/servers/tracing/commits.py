@@ -35,8 +35,8 @@ class CommitSpans:
 
     def begins(self, results: Iterable[asyncio.Future[Any]]) -> None:
         updates = list(results)
-        found = (self._requests.get(result) for result in updates)
-        requests = {request.span_id: request for request in found if request is not None}
+        contexts = (self._requests.get(result) for result in updates)
+        requests = {request.span_id: request for request in contexts if request is not None}
         links = [Link(request) for request in requests.values()]
         self._span = self._tracer.start_span(
             "commit",

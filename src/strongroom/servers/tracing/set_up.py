@@ -46,7 +46,7 @@ class Tracing:
 
 
 def _resource() -> Resource:
-    found = Resource.create()
-    if str(found.attributes.get(SERVICE_NAME, "")).startswith(_UNKNOWN_SERVICE):
-        found = found.merge(Resource({SERVICE_NAME: _NAME, SERVICE_VERSION: __version__}))
-    return found
+    resource = Resource.create()
+    if str(resource.attributes.get(SERVICE_NAME, "")).startswith(_UNKNOWN_SERVICE):
+        resource = resource.merge(Resource({SERVICE_NAME: _NAME, SERVICE_VERSION: __version__}))
+    return resource

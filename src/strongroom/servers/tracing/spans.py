@@ -81,7 +81,7 @@ class RequestSpans:
         parsed = facts if isinstance(facts, ParsedRequest) else None
         addressed = None if parsed is None else parsed.addressed
         host, port = _address(request.host)
-        found: dict[str, AttributeValue] = {
+        attributes: dict[str, AttributeValue] = {
             "http.request.method": _method(request),
             "url.scheme": "https" if request.tls else "http",
             "url.path": urlsplit(self._places.of(request, addressed).uri).path,
@@ -94,18 +94,18 @@ class RequestSpans:
             "http.response.body.size": max(0, exchange.bytes_out - exchange.head_bytes),
         }
         if port is not None:
-            found["server.port"] = port
+            attributes["server.port"] = port
         if parsed is not None and parsed.operation is not None:
-            found["strongroom.operation"] = parsed.operation.name
+            attributes["strongroom.operation"] = parsed.operation.name
         if addressed is not None:
-            found["http.route"] = route = _route(addressed)
+            attributes["http.route"] = route = _route(addressed)
             span.update_name(f"{_method(request)} {route}")
         refusal = _refusal(facts)
         if refusal is not None:
-            found["error.type"] = refusal.row.code
+            attributes["error.type"] = refusal.row.code
         elif not exchange.complete:
-            found["error.type"] = "interrupted"
-        span.set_attributes(found)
+            attributes["error.type"] = "interrupted"
+        span.set_attributes(attributes)
         if exchange.status >= _SERVER_ERROR or not exchange.complete:
             span.set_status(StatusCode.ERROR)
 

@@ -21,14 +21,14 @@ from strongroom.wire.smb.requests.oplock_break import (
 
 
 async def acknowledge(element: SmbElement) -> SmbAnswer:
-    given = read_acknowledgment(element.message)
+    acknowledgment = read_acknowledgment(element.message)
     services = element.services
-    if isinstance(given, LeaseBreakAck):
+    if isinstance(acknowledgment, LeaseBreakAck):
         guid = element.connection.negotiated.client_guid
-        state = breaking.acknowledge_lease(services, guid, given.key, given.state)
-        return SmbAnswer(write_lease_acknowledgment(LeaseBreakAck(given.key, int(state))))
-    target = element.session.find_open(given.file_id).target
+        state = breaking.acknowledge_lease(services, guid, acknowledgment.key, acknowledgment.state)
+        return SmbAnswer(write_lease_acknowledgment(LeaseBreakAck(acknowledgment.key, int(state))))
+    target = element.session.find_open(acknowledgment.file_id).target
     if not isinstance(target, FileTarget):
         raise SmbError(statuses.STATUS_FILE_CLOSED)
-    level = breaking.acknowledge_oplock(services, target.handle, given.level)
-    return SmbAnswer(write_oplock_break(OplockBreak(given.file_id, level)))
+    level = breaking.acknowledge_oplock(services, target.handle, acknowledgment.level)
+    return SmbAnswer(write_oplock_break(OplockBreak(acknowledgment.file_id, level)))

@@ -30,12 +30,12 @@ _KEY: Final = struct.Struct("<QQ8x")
 
 async def request_resume_key(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     """Raises: SmbError INVALID_PARAMETER if the answer has no room for it."""
-    found = element.find_open(request.file_id)
-    if not isinstance(found.target, FileTarget):
+    source = element.find_open(request.file_id)
+    if not isinstance(source.target, FileTarget):
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
     if request.output_bytes_max < wire.RESUME_KEY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
-    key = _KEY.pack(found.file_id.persistent, found.file_id.volatile)
+    key = _KEY.pack(source.file_id.persistent, source.file_id.volatile)
     return SmbAnswer(wire.write_ioctl_answer(request, wire.write_resume_key(key)))
 
 
@@ -47,17 +47,17 @@ async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     if request.output_bytes_max < wire.COPY_ANSWER_BYTES:
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
     target = _file(element, request.file_id)
-    wanted = wire.read_copy_chunks(request.data)
-    if wanted is None:
+    copy = wire.read_copy_chunks(request.data)
+    if copy is None:
         body = wire.write_ioctl_answer(request, wire.COPY_LIMITS)
         return SmbAnswer(body, file_errors.STATUS_INVALID_PARAMETER)
-    source = _source(element, wanted.source_key)
+    source = _source(element, copy.source_key)
     check_may(source, accesses.READ_DATA | accesses.EXECUTE)
     check_may(target, accesses.WRITE_DATA | accesses.APPEND_DATA)
     if request.code == Fsctl.SRV_COPYCHUNK:
         check_may(target, accesses.READ_DATA)
     count, total, status = 0, 0, statuses.STATUS_SUCCESS
-    for chunk in wanted.chunks:
+    for chunk in copy.chunks:
         status = await _copy(element, source, target, chunk)
         if status:
             break
@@ -67,21 +67,21 @@ async def copy_chunks(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 
 
 def _file(element: SmbElement, file_id: FileId) -> Handle:
-    found = element.find_open(file_id).target
-    if not isinstance(found, FileTarget) or found.handle.is_directory:
+    target = element.find_open(file_id).target
+    if not isinstance(target, FileTarget) or target.handle.is_directory:
         raise SmbError(statuses.STATUS_INVALID_DEVICE_REQUEST)
-    return found.handle
+    return target.handle
 
 
 def _source(element: SmbElement, key: bytes) -> Handle:
     """Return the handle of the open that a key names. It may be of another tree of the session."""
     try:
-        found = element.session.find_open(FileId(*_KEY.unpack(key))).target
+        target = element.session.find_open(FileId(*_KEY.unpack(key))).target
     except SmbError:
         raise SmbError(file_errors.STATUS_OBJECT_NAME_NOT_FOUND) from None
-    if not isinstance(found, FileTarget) or found.handle.is_directory:
+    if not isinstance(target, FileTarget) or target.handle.is_directory:
         raise SmbError(file_errors.STATUS_OBJECT_NAME_NOT_FOUND)
-    return found.handle
+    return target.handle
 
 
 async def _copy(element: SmbElement, source: Handle, target: Handle, chunk: CopyChunk) -> int:

@@ -216,13 +216,13 @@ def _point_in_time(
 
     Two times are refused by INVALID_PARAMETER, two tokens by OBJECT_NAME_INVALID.
     """
-    found, at = previous_versions.without_token(path)
+    within, at = previous_versions.without_token(path)
     if given.snapshot is None:
-        return found, at
+        return within, at
     ticks = given.snapshot + FILETIME_EPOCH_TICKS
     if at not in (None, ticks):
         raise SmbError(file_errors.STATUS_INVALID_PARAMETER)
-    return found, ticks
+    return within, ticks
 
 
 def _requested_caching(request: CreateRequest) -> RequestedCaching:

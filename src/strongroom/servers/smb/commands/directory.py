@@ -29,14 +29,14 @@ async def query_directory(element: SmbElement) -> SmbAnswer:
     request = read_query_directory(element.message, element.connection.io_bytes_max)
     check_directory_class(request.information_class)
     buffer = EntryBuffer(request.information_class, request.output_bytes_max)
-    wanted = RequestedEnumeration(
+    enumeration = RequestedEnumeration(
         request.pattern,
         restarts=bool(request.flags & RESTART),
         reopens=bool(request.flags & REOPEN),
         is_single=request.is_single,
     )
     _, is_first = await enumerate_names(
-        element.services, handle_of(element), wanted, lambda row: buffer.add(entry_of(row))
+        element.services, handle_of(element), enumeration, lambda row: buffer.add(entry_of(row))
     )
     if not buffer.count:
         raise SmbError(statuses.STATUS_NO_SUCH_FILE if is_first else statuses.STATUS_NO_MORE_FILES)

@@ -82,14 +82,14 @@ _WRITE_RIGHTS: Final = (
 async def query_info(element: SmbElement) -> SmbAnswer:
     request = read_query_info(element.message, element.connection.io_bytes_max)
     if request.info_type == InfoType.FILE:
-        found = await _query_file(element, request)
+        information = await _query_file(element, request)
     elif request.info_type == InfoType.FILESYSTEM:
-        found = await _query_volume(element, request)
+        information = await _query_volume(element, request)
     elif request.info_type == InfoType.SECURITY:
         return await _query_security(element, request)
     else:
         raise SmbError(statuses.STATUS_NOT_SUPPORTED)
-    status, data = found.truncated(request.output_bytes_max)
+    status, data = information.truncated(request.output_bytes_max)
     return SmbAnswer(write_buffer_answer(data), status)
 
 
@@ -110,13 +110,13 @@ async def _query_file(element: SmbElement, request: QueryInfoRequest) -> Informa
 async def _query_volume(element: SmbElement, request: QueryInfoRequest) -> Information:
     check_volume_query(request.information_class)
     handle = handle_of(element)
-    found = await volume(element.services, handle.access)
+    share = await volume(element.services, handle.access)
     shown = VolumeInformation(
-        found.label,
-        filetime(found.created),
+        share.label,
+        filetime(share.created),
         volume_id(handle.access.generation),
-        found.quota_bytes,
-        found.used_bytes,
+        share.quota_bytes,
+        share.used_bytes,
     )
     return query_volume(request.information_class, shown)
 
@@ -156,14 +156,14 @@ async def set_info(element: SmbElement) -> SmbAnswer:
 async def _change_file(element: SmbElement, file: FileTarget, change: FileChange) -> None:
     services, handle = element.services, file.handle
     if isinstance(change, classes.BasicInformation):
-        wanted = RequestedAttributes(
+        attributes = RequestedAttributes(
             change.creation,
             change.last_access,
             change.last_write,
             change.change,
             change.attributes,
         )
-        await services_information.set_basic(services, handle, wanted)
+        await services_information.set_basic(services, handle, attributes)
     elif isinstance(change, classes.RenameChange):
         renamed = RequestedRename(path_of(change.path), change.replace_if_exists)
         await renaming.rename(services, handle, renamed, element)
@@ -183,8 +183,8 @@ async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:
     """Replace the named parts of the stored security descriptor."""
     handle = handle_of(element)
     _check_rights(handle, request.additional, _WRITE_RIGHTS)
-    given = descriptors.read_descriptor(request.data)
+    descriptor = descriptors.read_descriptor(request.data)
     stored = parse_sddl(await services_information.security(element.services, handle))
-    whole = descriptors.with_parts(stored, given, request.additional)
+    whole = descriptors.with_parts(stored, descriptor, request.additional)
     text = sddl(whole, owner=NAMED["BA"], group=NAMED["BA"])
     await services_information.set_security(element.services, handle, text, element)

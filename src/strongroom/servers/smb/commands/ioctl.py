@@ -59,14 +59,14 @@ async def _validate_negotiate(element: SmbElement, request: IoctlRequest) -> Smb
     if agreed.dialect >= _DIALECT_311:
         raise CloseConnection("3.1.1 does not validate what was negotiated")
     try:
-        given = wire.read_validate_negotiate(request.data)
+        offer = wire.read_validate_negotiate(request.data)
     except MalformedMessage as error:
         raise CloseConnection("no validation of what was negotiated") from error
     if (
-        given.capabilities != agreed.client_capabilities
-        or given.guid != agreed.client_guid
-        or given.security_mode != agreed.client_security_mode
-        or given.dialects != agreed.dialects
+        offer.capabilities != agreed.client_capabilities
+        or offer.guid != agreed.client_guid
+        or offer.security_mode != agreed.client_security_mode
+        or offer.dialects != agreed.dialects
         or request.output_bytes_max < wire.VALIDATE_ANSWER_BYTES
     ):
         raise CloseConnection("what was negotiated is not what the client has sent")

@@ -29,11 +29,11 @@ async def lock(element: SmbElement) -> SmbAnswer:
 
 
 async def _lock(element: SmbElement, handle: Handle, request: LockRequest) -> None:
-    wanted = [RequestedLock(one.offset, one.length, one.is_exclusive) for one in request.elements]
+    ranges = [RequestedLock(one.offset, one.length, one.is_exclusive) for one in request.elements]
     await locking.lock(
         element.services,
         handle,
-        wanted,
+        ranges,
         element,
         fails_immediately=request.fails_immediately,
     )

@@ -20,14 +20,14 @@ from strongroom.wire.smb.requests.query_directory import write_buffer_answer
 
 async def change_notify(element: SmbElement) -> SmbAnswer:
     request = read_change_notify(element.message, element.connection.io_bytes_max)
-    wanted = RequestedWatch(
+    requested = RequestedWatch(
         request.completion_filter, request.watches_tree, request.output_bytes_max
     )
-    found = await watch(element.services, handle_of(element), wanted, element)
-    if found.is_closed:
+    seen = await watch(element.services, handle_of(element), requested, element)
+    if seen.is_closed:
         return SmbAnswer(write_buffer_answer(b""), statuses.STATUS_NOTIFY_CLEANUP)
-    changes = [ChangedName(int(action), "\\".join(path)) for action, path in found.changes]
+    changes = [ChangedName(int(action), "\\".join(path)) for action, path in seen.changes]
     data = write_changes(changes, request.output_bytes_max)
-    if found.must_enumerate or (changes and not data):
+    if seen.must_enumerate or (changes and not data):
         return SmbAnswer(write_buffer_answer(b""), statuses.STATUS_NOTIFY_ENUM_DIR)
     return SmbAnswer(write_buffer_answer(data))

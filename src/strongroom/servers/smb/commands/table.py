@@ -41,8 +41,8 @@ def _sizes_at(*offsets: int) -> PayloadSizes:
 def _ioctl_sizes(body: memoryview) -> int:
     """Return the larger of the input's and the output's size, in bytes. Credits pay for each as one
     sum ([MS-SMB2] 3.3.5.2.5)."""
-    given, room = _sum_at(body, 28, 40), _sum_at(body, 32, 44)
-    return max(given, room)
+    sent, room = _sum_at(body, 28, 40), _sum_at(body, 32, 44)
+    return max(sent, room)
 
 
 def _sum_at(body: memoryview, *offsets: int) -> int:

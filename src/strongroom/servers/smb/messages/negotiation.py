@@ -122,12 +122,12 @@ def answer_contexts(
     if chosen.dialect != DIALECT_311:
         return ()
     kinds = {one.kind for one in request.contexts or ()}
-    found = [preauth_context(salt)]
+    contexts = [preauth_context(salt)]
     if ENCRYPTION in kinds:
-        found.append(chosen_context(ENCRYPTION, chosen.cipher))
+        contexts.append(chosen_context(ENCRYPTION, chosen.cipher))
     if SIGNING in kinds:
-        found.append(chosen_context(SIGNING, chosen.signing))
-    return tuple(found)
+        contexts.append(chosen_context(SIGNING, chosen.signing))
+    return tuple(contexts)
 
 
 def _by_kind(contexts: tuple[NegotiateContext, ...]) -> Mapping[int, bytes]:

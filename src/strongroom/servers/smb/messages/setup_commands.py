@@ -136,17 +136,17 @@ async def _session_setup(element: SmbElement) -> SmbAnswer:
 
 def _binding_refusal(element: SmbElement, state: ConnectionState) -> int:
     ours = state.negotiated.signing
-    found = state.shared.sessions.get(element.header.session_id)
-    return binding_refusal(ours if found is None else found[0].negotiated.signing, ours)
+    bound = state.shared.sessions.get(element.header.session_id)
+    return binding_refusal(ours if bound is None else bound[0].negotiated.signing, ours)
 
 
 def _session_of(element: SmbElement, state: ConnectionState) -> SmbSession:
     session_id = element.header.session_id
     if session_id:
-        found = state.sessions.get(session_id)
-        if found is None or (not found.is_valid and found.authentication is None):
+        session = state.sessions.get(session_id)
+        if session is None or (not session.is_valid and session.authentication is None):
             raise SmbError(STATUS_USER_SESSION_DELETED)
-        return found
+        return session
     if len(state.sessions) >= state.shared.settings.sessions_max:
         raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
     return state.add_session()
@@ -214,10 +214,10 @@ def _begin_session(
 
 async def _end_previous(state: ConnectionState, session: SmbSession, previous_id: int) -> None:
     """End the client's session of before it lost its connection, if it is of the same account."""
-    found = state.shared.sessions.get(previous_id)
-    if found is None or found[1] is session or found[1].account != session.account:
+    registered = state.shared.sessions.get(previous_id)
+    if registered is None or registered[1] is session or registered[1].account != session.account:
         return
-    other_state, previous = found
+    other_state, previous = registered
     if previous.is_valid:
         await other_state.end_session(previous, DisconnectReason.DISCONNECTED)
 

@@ -82,9 +82,9 @@ class SmbShared:
 
     def new_session_id(self) -> int:
         while True:
-            found = self.random_id()
-            if found not in (0, ALL_ONES) and found not in self.sessions:
-                return found
+            session_id = self.random_id()
+            if session_id not in (0, ALL_ONES) and session_id not in self.sessions:
+                return session_id
 
 
 class ConnectionState:

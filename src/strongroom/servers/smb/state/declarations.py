@@ -179,10 +179,10 @@ class SmbElement:
         """In a chain, the predecessor's FileId replaces it. Raises: SmbError(FILE_CLOSED)."""
         chained = self._chain_file_id
         named = file_id if chained is None else chained
-        found = self.session.find_open(named, is_inherited=chained is not None)
-        if found.tree is not self.tree:
+        opened = self.session.find_open(named, is_inherited=chained is not None)
+        if opened.tree is not self.tree:
             raise SmbError(STATUS_FILE_CLOSED)
-        return found
+        return opened
 
     async def pending(self) -> None:
         """Send the interim answer, once; the client can then cancel by its AsyncId. In the middle

@@ -36,10 +36,10 @@ class MessageIds:
         count = max(charge, 1)
         if first < self._low or first + count > self._top:
             return False
-        wanted = ((1 << count) - 1) << (first - self._low)
-        if self._used & wanted:
+        ids = ((1 << count) - 1) << (first - self._low)
+        if self._used & ids:
             return False
-        self._used |= wanted
+        self._used |= ids
         self.available -= count
         # The lowest ids that are all used leave the window.
         gone = (~self._used & self._used + 1).bit_length() - 1

@@ -58,12 +58,12 @@ class PendingRequests:
                 encrypted request.
         """
         if header.flags & ASYNC_COMMAND:
-            found = self._by_async_id.get(header.async_id)
+            element = self._by_async_id.get(header.async_id)
         else:
-            found = self._by_message.get(header.message_id)
-        if found is None or (found.is_encrypted and not is_encrypted):
+            element = self._by_message.get(header.message_id)
+        if element is None or (element.is_encrypted and not is_encrypted):
             return
-        _cancel(found)
+        _cancel(element)
 
     def cancel_all(self) -> None:
         """Cancel all requests, since the connection has ended."""

@@ -189,9 +189,9 @@ class SmbSession:
             volatile = self._random_id()
             if volatile not in (0, ALL_ONES) and volatile not in self.opens:
                 break
-        found = SmbOpen(FileId(persistent, volatile), tree, target)
-        self.opens[volatile] = found
-        return found
+        opened = SmbOpen(FileId(persistent, volatile), tree, target)
+        self.opens[volatile] = opened
+        return opened
 
     def find_open(self, file_id: FileId, *, is_inherited: bool = False) -> SmbOpen:
         """Return the open that a FileId names.
@@ -202,13 +202,13 @@ class SmbSession:
 
         Raises: SmbError(FILE_CLOSED).
         """
-        found = self.opens.get(file_id.volatile)
-        if found is None or found.file_id.persistent != file_id.persistent:
+        opened = self.opens.get(file_id.volatile)
+        if opened is None or opened.file_id.persistent != file_id.persistent:
             raise SmbError(STATUS_FILE_CLOSED)
-        if found.first_named is not None and not is_inherited:
-            found.first_named()
-            found.first_named = None
-        return found
+        if opened.first_named is not None and not is_inherited:
+            opened.first_named()
+            opened.first_named = None
+        return opened
 
     def remove_open(self, gone: SmbOpen) -> bool:
         """Remove an open from the table, so that its FileId is invalid; its target is not ended.

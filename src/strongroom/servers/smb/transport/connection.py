@@ -40,13 +40,13 @@ _MEMORY_FULL, _MEMORY_FREE = SmbEvent.MEMORY_FULL, SmbEvent.MEMORY_FREE
 def _keep_alive(transport: asyncio.Transport) -> None:
     """Enable TCP keep-alive. A client that loses its power or its network never closes its
     connection, and would otherwise hold its opens and locks for ever."""
-    found: socket.socket | None = transport.get_extra_info("socket")
-    if found is None or found.family not in (socket.AF_INET, socket.AF_INET6):
+    client: socket.socket | None = transport.get_extra_info("socket")
+    if client is None or client.family not in (socket.AF_INET, socket.AF_INET6):
         return
-    found.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEP_ALIVE:
         if hasattr(socket, name):  # macOS lacks some
-            found.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+            client.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 class SmbOwner(SharedMemory, Protocol):

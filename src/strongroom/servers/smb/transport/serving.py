@@ -61,14 +61,14 @@ class SmbMetrics:
         for (command, status), count in counts.requests.items():
             requests.add_metric((command, f"0x{status:08X}"), count)
         yield requests
-        held = shared.services.held.of(Opens)
+        opens = shared.services.held.of(Opens)
         outcomes = CounterMetricFamily(
             "strongroom_smb_break_answers",
             "Break notifications that need an answer, by what became of them.",
             labels=("outcome",),
         )
         for outcome in ("asked", "acknowledged", "timed_out"):
-            outcomes.add_metric((outcome,), getattr(held.counts, outcome))
+            outcomes.add_metric((outcome,), getattr(opens.counts, outcome))
         yield outcomes
         for name, what, count in (
             ("breaks", "Break notifications sent.", counts.breaks),
@@ -78,12 +78,12 @@ class SmbMetrics:
         ):
             yield CounterMetricFamily(f"strongroom_smb_{name}", what, value=count)
         sessions = [session for _, session in shared.sessions.values()]
-        waiting = held.durable.waiting_count
+        waiting = opens.durable.waiting_count
         for name, what, count in (
             ("connections", "Connections of SMB open.", self._listener.connection_count),
             ("sessions", "Sessions of SMB authenticated.", sum(one.is_valid for one in sessions)),
             ("opens", "Files, directories and pipes open.", sum(len(s.opens) for s in sessions)),
-            ("locks", "Byte-range locks, with requests that wait for one.", held.counts.locks),
+            ("locks", "Byte-range locks, with requests that wait for one.", opens.counts.locks),
             ("disconnected_handles", "Durable handles that wait for their clients.", waiting),
         ):
             yield GaugeMetricFamily(f"strongroom_smb_{name}", what, value=count)
