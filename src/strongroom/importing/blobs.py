@@ -48,45 +48,45 @@ class BlobImport:
         self._session = session
         self._files = files
 
-    async def base(self, place: ImportedPlace, given: BlobDocument) -> None:
+    async def base(self, place: ImportedPlace, document: BlobDocument) -> None:
         """Import a blob without its snapshots. Raises NotConvertible, ExtentRefused,
         StorageError."""
-        names.check_blob(given.name, given.container_name)
+        names.check_blob(document.name, document.container_name)
         now = await self._session.store.now()
-        lease, reason = _lease(given, now)
-        record = _record(given, lease)
-        await self._write(_Head(place.generation, given.name, record), given)
+        lease, reason = _lease(document, now)
+        record = _record(document, lease)
+        await self._write(_Head(place.generation, document.name, record), document)
         self._session.report.counts["blobs"] += 1
-        self._report_lost(given, "lease", reason)
+        self._report_lost(document, "lease", reason)
 
-    async def snapshot(self, place: ImportedPlace, given: BlobDocument) -> None:
+    async def snapshot(self, place: ImportedPlace, document: BlobDocument) -> None:
         """Import a snapshot of a blob that was imported before. Raises NotConvertible,
         ExtentRefused, StorageError."""
-        names.check_blob(given.name, given.container_name)
-        past = Past(conversions.time(given.snapshot, "time of the snapshot"))
+        names.check_blob(document.name, document.container_name)
+        past = Past(conversions.time(document.snapshot, "time of the snapshot"))
         if past.ticks >= await self._session.store.now():
             raise NotConvertible("the time of the snapshot is in the future")
-        record = _record(given, None)
-        await self._write(_Snapshot(place.generation, given.name, record, past), given)
+        record = _record(document, None)
+        await self._write(_Snapshot(place.generation, document.name, record, past), document)
         self._session.report.counts["snapshots"] += 1
 
-    def _report_lost(self, given: BlobDocument, kind: str, reason: str | None) -> None:
+    def _report_lost(self, document: BlobDocument, kind: str, reason: str | None) -> None:
         if reason is not None:
-            self._session.report.lose(kind, blob_place(given), reason)
+            self._session.report.lose(kind, blob_place(document), reason)
 
-    async def _write(self, target: _Target, given: BlobDocument) -> None:
+    async def _write(self, target: _Target, document: BlobDocument) -> None:
         """Write a state, in one commit or more."""
         if target.record.kind is BlobKind.PAGE:
-            await self._write_pages(target, given)
+            await self._write_pages(target, document)
         else:
             store = self._session.store
             new = await bodies.new_body(
-                store.contents, store.turns, self._files, given, target.record.kind
+                store.contents, store.turns, self._files, document, target.record.kind
             )
             await self._commit_body(target, new)
-        self._session.report.counts["bytes"] += given.properties.content_length
+        self._session.report.counts["bytes"] += document.properties.content_length
         if target.record.foreign is None:
-            self._report_lost(given, "etag", conversions.etag_loss(given.properties.etag))
+            self._report_lost(document, "etag", conversions.etag_loss(document.properties.etag))
 
     async def _commit_body(self, target: _Target, new: NewBody) -> None:
         try:
@@ -95,11 +95,11 @@ class BlobImport:
             new.discard(self._session.store.contents)
             raise
 
-    async def _write_pages(self, target: _Target, given: BlobDocument) -> None:
+    async def _write_pages(self, target: _Target, document: BlobDocument) -> None:
         contents, is_first = self._session.store.contents, True
-        for leaves in bodies.page_batches(given, self._files):
+        for leaves in bodies.page_batches(document, self._files):
             parts = await bodies.new_pages(contents, self._files, leaves)
-            new = NewPages(given.properties.content_length, parts)
+            new = NewPages(document.properties.content_length, parts)
             try:
                 await self._commit(target, _pages_taken(new, parts, is_first), is_first)
             except BaseException:
@@ -222,22 +222,22 @@ class _InSnapshot:
         self._change.retire(body)
 
 
-def blob_place(given: BlobDocument) -> str:
-    name = f"{given.account_name}/{given.container_name}/{given.name}"
-    return f"{name}?snapshot={given.snapshot}" if given.snapshot else name
+def blob_place(document: BlobDocument) -> str:
+    name = f"{document.account_name}/{document.container_name}/{document.name}"
+    return f"{name}?snapshot={document.snapshot}" if document.snapshot else name
 
 
-def _lease(given: BlobDocument, now: int) -> tuple[Lease | None, str | None]:
+def _lease(document: BlobDocument, now: int) -> tuple[Lease | None, str | None]:
     """Return the lease, and the reason why one is lost."""
     try:
-        return conversions.lease(given, given.properties.lease_state, now), None
+        return conversions.lease(document, document.properties.lease_state, now), None
     except NotConvertible as error:
         return None, str(error)
 
 
-def _record(given: BlobDocument, lease: Lease | None) -> BlobRecord:
+def _record(document: BlobDocument, lease: Lease | None) -> BlobRecord:
     """Return the record of a state, without stamps and body. Raises NotConvertible."""
-    properties, kind = given.properties, conversions.kind(given)
+    properties, kind = document.properties, conversions.kind(document)
     modified = conversions.time(properties.last_modified, "time of the last change")
     created = properties.creation_time
     if properties.content_length < 0:
@@ -254,12 +254,12 @@ def _record(given: BlobDocument, lease: Lease | None) -> BlobRecord:
         size_bytes=properties.content_length,
         body=EMPTY,
         properties=conversions.content_properties(properties),
-        metadata=conversions.metadata(given.metadata),
+        metadata=conversions.metadata(document.metadata),
         lease=lease,
         copy=conversions.copy(properties),
         tier=tier,
         tier_changed=tier_changed,
-        tags=conversions.blob_tags(given.blob_tags),
+        tags=conversions.blob_tags(document.blob_tags),
         sealed=kind is BlobKind.APPEND and bool(properties.is_sealed),
         page=PageState(conversions.sequence_number(number)) if kind is BlobKind.PAGE else None,
         foreign=None if etag is None else ForeignEtag(0, etag),

@@ -69,18 +69,18 @@ def extents_of(blob: BlobDocument, kind: BlobKind) -> tuple[ExtentRange, ...]:
     NotConvertible."""
     blocks = blob.committed_blocks_in_order
     if blocks:
-        found = tuple(block.persistency for block in blocks)
+        ranges = tuple(block.persistency for block in blocks)
         if any(block.size != block.persistency.count for block in blocks):
             raise NotConvertible("a block's length is not that of its bytes")
     elif blob.persistency is not None and kind is BlobKind.BLOCK:
-        found = (blob.persistency,)
+        ranges = (blob.persistency,)
     else:
-        found = ()
-    length = sum(extent.count for extent in found)
+        ranges = ()
+    length = sum(extent.count for extent in ranges)
     if length != blob.properties.content_length:
         stated = blob.properties.content_length
         raise NotConvertible(f"its length is {stated}, but its bytes are {length}")
-    return found
+    return ranges
 
 
 async def new_body(
@@ -177,10 +177,10 @@ async def new_pages(
 
 def _joined(runs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return (start, end) of runs given as (start, length); those that meet become one."""
-    found: list[tuple[int, int]] = []
+    joined: list[tuple[int, int]] = []
     for start, length in runs:
-        if found and found[-1][1] == start:
-            found[-1] = found[-1][0], start + length
+        if joined and joined[-1][1] == start:
+            joined[-1] = joined[-1][0], start + length
         else:
-            found.append((start, start + length))
-    return found
+            joined.append((start, start + length))
+    return joined

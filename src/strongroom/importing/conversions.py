@@ -104,8 +104,8 @@ def time_ms(milliseconds: int, what: str) -> int:
 
 def etag(text: str | None) -> str | None:
     """Return an ETag with its quotes; None for one that cannot be kept."""
-    found = _ETAG.fullmatch(text or "")
-    return None if found is None else f'"{found[1]}"'
+    match = _ETAG.fullmatch(text or "")
+    return None if match is None else f'"{match[1]}"'
 
 
 def etag_loss(text: str | None) -> str:
@@ -121,27 +121,27 @@ def metadata(pairs: Mapping[str, str] | None) -> Metadata:
 
 
 def policies(
-    given: tuple[IdentifierDocument, ...] | None, is_queue: bool = False
+    identifiers: tuple[IdentifierDocument, ...] | None, is_queue: bool = False
 ) -> tuple[AccessPolicy, ...]:
-    found = tuple(
+    kept = tuple(
         AccessPolicy(
             one.id,
             one.access_policy.start or None,
             one.access_policy.expiry or None,
             one.access_policy.permission or None,
         )
-        for one in given or ()
+        for one in identifiers or ()
     )
-    if not found:
+    if not kept:
         return ()
     read = read_queue_identifiers if is_queue else read_signed_identifiers
     try:
-        if [one.id for one in read(write_signed_identifiers(found))] != [one.id for one in found]:
+        if [one.id for one in read(write_signed_identifiers(kept))] != [one.id for one in kept]:
             raise ValueError("an id has characters that XML does not permit")
     except (StorageError, ValueError) as error:
         reason = f"its stored access policies are refused: {refusal(error)}"
         raise NotConvertible(reason) from None
-    return found
+    return kept
 
 
 def public_access(text: str | None) -> PublicAccess:
@@ -182,23 +182,23 @@ def _ended(state: str | None, lease_id: str, now: int) -> Lease:
 
 
 def kind(blob: BlobDocument) -> BlobKind:
-    found = _KINDS.get(blob.properties.blob_type)
-    if found is None:
+    known = _KINDS.get(blob.properties.blob_type)
+    if known is None:
         raise NotConvertible(f"{blob.properties.blob_type[:40]!r} is no type of blob")
-    return found
+    return known
 
 
-def content_properties(given: BlobPropertiesDocument) -> ContentProperties:
-    md5 = _md5(given.content_md5)
+def content_properties(document: BlobPropertiesDocument) -> ContentProperties:
+    md5 = _md5(document.content_md5)
     is_md5 = len(md5) == _MD5_BYTES
     other = base64.b64encode(md5).decode() if md5 and not is_md5 else None
     return ContentProperties(
-        content_type=_header(given.content_type, "content type"),
-        encoding=_header(given.content_encoding, "content encoding"),
-        language=_header(given.content_language, "content language"),
+        content_type=_header(document.content_type, "content type"),
+        encoding=_header(document.content_encoding, "content encoding"),
+        language=_header(document.content_language, "content language"),
         md5=md5 if is_md5 else None,
-        cache_control=_header(given.cache_control, "cache control"),
-        disposition=_header(given.content_disposition, "content disposition"),
+        cache_control=_header(document.cache_control, "cache control"),
+        disposition=_header(document.content_disposition, "content disposition"),
         other_md5=other,
     )
 
@@ -209,13 +209,13 @@ def _header(text: str | None, what: str) -> str | None:
     return text or None
 
 
-def _md5(given: dict[str, object] | str | None) -> bytes:
-    if not given:
+def _md5(value: dict[str, object] | str | None) -> bytes:
+    if not value:
         return b""
     try:
-        if isinstance(given, str):
-            return base64.b64decode(given, validate=True)
-        numbers = given["data"] if "data" in given else [given[str(i)] for i in range(len(given))]
+        if isinstance(value, str):
+            return base64.b64decode(value, validate=True)
+        numbers = value["data"] if "data" in value else [value[str(i)] for i in range(len(value))]
         if not isinstance(numbers, list) or len(numbers) > 2 * _MD5_BYTES:
             raise ValueError
         return bytes(numbers)
@@ -223,59 +223,59 @@ def _md5(given: dict[str, object] | str | None) -> bytes:
         raise NotConvertible("its Content-MD5 is no list of bytes") from None
 
 
-def blob_tags(given: documents.TagsDocument | None) -> Metadata:
-    pairs = [(tag.key, tag.value) for tag in (() if given is None else given.blob_tag_set)]
+def blob_tags(document: documents.TagsDocument | None) -> Metadata:
+    pairs = [(tag.key, tag.value) for tag in (() if document is None else document.blob_tag_set)]
     try:
         return tags.check(pairs)
     except StorageError as error:
         raise NotConvertible(f"its tags are refused: {refusal(error)}") from None
 
 
-def tier(given: BlobPropertiesDocument, of: BlobKind) -> tuple[str | None, int]:
+def tier(document: BlobPropertiesDocument, of: BlobKind) -> tuple[str | None, int]:
     """Return the tier that the blob was given, and when; (None, 0) for an inferred one. Raises
     NotConvertible."""
-    if given.access_tier is None or given.access_tier_inferred or of is BlobKind.APPEND:
+    if document.access_tier is None or document.access_tier_inferred or of is BlobKind.APPEND:
         return None, 0
     try:
-        found = tiers.read_any_tier(tiers.HEADER, given.access_tier)
-        tiers.check_given(of, found, given.content_length)
+        named = tiers.read_any_tier(tiers.HEADER, document.access_tier)
+        tiers.check_given(of, named, document.content_length)
     except StorageError:
-        raise NotConvertible(f"the tier {given.access_tier[:40]!r} is not known") from None
-    changed = given.access_tier_change_time or given.last_modified
-    return found, time(changed, "time of change of the tier")
+        raise NotConvertible(f"the tier {document.access_tier[:40]!r} is not known") from None
+    changed = document.access_tier_change_time or document.last_modified
+    return named, time(changed, "time of change of the tier")
 
 
-def copy(given: BlobPropertiesDocument) -> Copy | None:
+def copy(document: BlobPropertiesDocument) -> Copy | None:
     """Return the copy that wrote the blob, if one has ended. Raises NotConvertible."""
-    if given.copy_id is None or given.copy_status in (None, "pending"):
+    if document.copy_id is None or document.copy_status in (None, "pending"):
         return None
-    done, _, total = (given.copy_progress or "").partition("/")
+    done, _, total = (document.copy_progress or "").partition("/")
     try:
-        status = CopyStatus(given.copy_status)
+        status = CopyStatus(document.copy_status)
         numbers = int(done), int(total)
     except ValueError:
         raise NotConvertible("its copy's status or progress is not known") from None
-    if not _GUID.fullmatch(given.copy_id) or not 0 <= min(numbers) <= max(numbers) <= _BYTES_MAX:
+    if not _GUID.fullmatch(document.copy_id) or not 0 <= min(numbers) <= max(numbers) <= _BYTES_MAX:
         raise NotConvertible("its copy's id or progress is malformed")
     return Copy(
-        given.copy_id.lower(),
+        document.copy_id.lower(),
         status,
-        _header(given.copy_source, "source of the copy") or "",
+        _header(document.copy_source, "source of the copy") or "",
         *numbers,
-        time(given.copy_completion_time, "end of the copy"),
-        _header(given.copy_status_description, "description of the copy"),
+        time(document.copy_completion_time, "end of the copy"),
+        _header(document.copy_status_description, "description of the copy"),
     )
 
 
 def block_id(name: str) -> bytes:
     """Return the id of a block. Raises NotConvertible."""
     try:
-        found = base64.b64decode(name, validate=True)
+        decoded = base64.b64decode(name, validate=True)
     except (binascii.Error, ValueError):
-        found = b""
-    if not 1 <= len(found) <= 64:
+        decoded = b""
+    if not 1 <= len(decoded) <= 64:
         raise NotConvertible(f"{name[:100]!r} is no id of a block")
-    return found
+    return decoded
 
 
 def message_id(text: str) -> str:
@@ -297,25 +297,25 @@ def sequence_number(number: int) -> int:
     return number
 
 
-def service_properties(given: documents.ServicesDocument, is_blob: bool) -> ServiceProperties:
+def service_properties(service: documents.ServicesDocument, is_blob: bool) -> ServiceProperties:
     """Return the properties of a service. Raises NotConvertible, also for a section that only the
     Blob service has."""
-    cors = None if given.cors is None else tuple(_cors(rule) for rule in given.cors)
-    found = ServiceProperties(
-        logging=None if given.logging is None else _logging(given.logging),
-        hour_metrics=None if given.hour_metrics is None else _metrics(given.hour_metrics),
-        minute_metrics=None if given.minute_metrics is None else _metrics(given.minute_metrics),
+    cors = None if service.cors is None else tuple(_cors(rule) for rule in service.cors)
+    properties = ServiceProperties(
+        logging=None if service.logging is None else _logging(service.logging),
+        hour_metrics=None if service.hour_metrics is None else _metrics(service.hour_metrics),
+        minute_metrics=None if service.minute_metrics is None else _metrics(service.minute_metrics),
         cors=cors,
-        default_service_version=given.default_service_version,
-        delete_retention=_retention(given.delete_retention_policy),
-        static_website=None if given.static_website is None else _website(given.static_website),
+        default_service_version=service.default_service_version,
+        delete_retention=_retention(service.delete_retention_policy),
+        static_website=None if service.static_website is None else _website(service.static_website),
     )
     try:
         read = read_service_properties if is_blob else read_shared_properties
-        read(write_service_properties(found))
+        read(write_service_properties(properties))
     except (StorageError, ValueError) as error:
         raise NotConvertible(refusal(error)) from None
-    return found
+    return properties
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -332,27 +332,29 @@ def _cors(rule: documents.CorsRuleDocument) -> CorsRule:
     )
 
 
-def _retention(given: documents.RetentionDocument | None) -> RetentionPolicy | None:
-    if given is None:
+def _retention(document: documents.RetentionDocument | None) -> RetentionPolicy | None:
+    if document is None:
         return None
-    return RetentionPolicy(given.enabled, given.days if given.enabled else None)
+    return RetentionPolicy(document.enabled, document.days if document.enabled else None)
 
 
-def _logging(given: documents.LoggingDocument) -> Logging:
-    retention = _retention(given.retention_policy) or RetentionPolicy()
-    return Logging(given.version, given.delete_property, given.read, given.write, retention)
+def _logging(document: documents.LoggingDocument) -> Logging:
+    retention = _retention(document.retention_policy) or RetentionPolicy()
+    return Logging(
+        document.version, document.delete_property, document.read, document.write, retention
+    )
 
 
-def _metrics(given: documents.MetricsDocument) -> Metrics:
-    retention = _retention(given.retention_policy) or RetentionPolicy()
-    with_apis = bool(given.include_apis) if given.enabled else None
-    return Metrics(given.version or "1.0", given.enabled, with_apis, retention)
+def _metrics(document: documents.MetricsDocument) -> Metrics:
+    retention = _retention(document.retention_policy) or RetentionPolicy()
+    with_apis = bool(document.include_apis) if document.enabled else None
+    return Metrics(document.version or "1.0", document.enabled, with_apis, retention)
 
 
-def _website(given: documents.WebsiteDocument) -> StaticWebsite:
+def _website(document: documents.WebsiteDocument) -> StaticWebsite:
     return StaticWebsite(
-        given.enabled,
-        given.index_document,
-        given.error_document404_path,
-        given.default_index_document_path,
+        document.enabled,
+        document.index_document,
+        document.error_document404_path,
+        document.default_index_document_path,
     )

@@ -38,15 +38,15 @@ _Scalar = str | bool | int | float
 
 
 async def import_entity(
-    session: ImportSession, place: ImportedPlace, place_text: str, given: EntityRow
+    session: ImportSession, place: ImportedPlace, place_text: str, row: EntityRow
 ) -> None:
     """Import an entity; `place_text` is its name for a report. Raises NotConvertible,
     StorageError."""
-    partition_key, row_key = given.partition_key, given.row_key
+    partition_key, row_key = row.partition_key, row.row_key
     entities.check_key("PartitionKey", partition_key)
     entities.check_key("RowKey", row_key)
-    timestamp = conversions.time(given.modified, "Timestamp")
-    stored = StoredEntity(timestamp, _fragment(given))
+    timestamp = conversions.time(row.modified, "Timestamp")
+    stored = StoredEntity(timestamp, _fragment(row))
     ref = keys.entity(place.generation, partition_key, row_key)
     head, *chunks = entity_records.encode(stored)
     writes = [Write(ref.key, head)]
@@ -59,17 +59,17 @@ async def import_entity(
 
     await session.commit(ref.partition, [ref], steps)
     session.report.counts["entities"] += 1
-    if given.etag is not None and odata.etag_text(timestamp) != given.etag:
-        session.report.lose("etag", place_text, conversions.etag_loss(given.etag))
+    if row.etag is not None and odata.etag_text(timestamp) != row.etag:
+        session.report.lose("etag", place_text, conversions.etag_loss(row.etag))
 
 
-def _fragment(given: EntityRow) -> bytes:
+def _fragment(row: EntityRow) -> bytes:
     """Return the properties in their stored form. Raises NotConvertible, StorageError."""
     properties: dict[str, edm.Value] = {}
-    for name, raw in given.properties.items():
+    for name, raw in row.properties.items():
         if name in _OWN or name.endswith(_ANNOTATION) or raw is None:
             continue
-        type_name = given.properties.get(name + _ANNOTATION)
+        type_name = row.properties.get(name + _ANNOTATION)
         if type_name is not None and not isinstance(type_name, str):
             raise NotConvertible(f"the type of its property {name[:80]!r} is no text")
         try:
@@ -78,8 +78,8 @@ def _fragment(given: EntityRow) -> bytes:
             raise NotConvertible(f"its property {name[:80]!r}: {refusal(error)}") from None
     entities.check_names(properties.keys())
     entities.check_values(properties)
-    wanted = EntityWrite(EntityChange.INSERT, properties)
-    return entities.decide(None, wanted, given.partition_key, given.row_key) or b""
+    insert = EntityWrite(EntityChange.INSERT, properties)
+    return entities.decide(None, insert, row.partition_key, row.row_key) or b""
 
 
 def _plain(raw: _Scalar, type_name: str | None) -> _Scalar:
@@ -87,7 +87,7 @@ def _plain(raw: _Scalar, type_name: str | None) -> _Scalar:
     if type_name != EdmType.GUID.value or not isinstance(raw, str):
         return raw
     try:
-        found = base64.b64decode(raw, validate=True)
+        decoded = base64.b64decode(raw, validate=True)
     except (binascii.Error, ValueError):
         return raw
-    return found.decode("ascii") if _GUID.fullmatch(found) else raw
+    return decoded.decode("ascii") if _GUID.fullmatch(decoded) else raw

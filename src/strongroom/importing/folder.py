@@ -110,12 +110,12 @@ class Folder:
     def _signature(self) -> _Signature:
         """Return what changes when a file of the folder is written: by name, its length, time of
         change, inode and time of change of that."""
-        found = dict(_states(self.path, PEER_NAMES))
+        states = dict(_states(self.path, PEER_NAMES))
         for folder in EXTENT_FOLDERS:
-            if folder in found and stat.S_ISDIR(os.lstat(os.path.join(self.path, folder)).st_mode):
+            if folder in states and stat.S_ISDIR(os.lstat(os.path.join(self.path, folder)).st_mode):
                 inner = _states(os.path.join(self.path, folder))
-                found |= {f"{folder}/{name}": state for name, state in inner}
-        return found
+                states |= {f"{folder}/{name}": state for name, state in inner}
+        return states
 
 
 class ExtentFiles:
@@ -153,11 +153,11 @@ class ExtentFiles:
         self.check(extent)
         at, left = extent.offset, extent.count
         while left:
-            wanted = min(left, _PIECE_BYTES)
+            size_bytes = min(left, _PIECE_BYTES)
             if extent.id == ZEROS:
-                piece = _NO_BYTES[:wanted]
+                piece = _NO_BYTES[:size_bytes]
             else:
-                piece = self._read_file(extent.id, wanted, at)
+                piece = self._read_file(extent.id, size_bytes, at)
             yield piece
             at, left = at + len(piece), left - len(piece)
 
@@ -219,5 +219,5 @@ def _states(folder: str, names: Container[str] | None = None) -> Iterator[tuple[
     """Yield the name and the signature of each file of a folder, or of those of some names."""
     for name in os.listdir(folder):
         if names is None or name in names:
-            found = os.lstat(os.path.join(folder, name))
-            yield name, (found.st_size, found.st_mtime_ns, found.st_ino, found.st_ctime_ns)
+            status = os.lstat(os.path.join(folder, name))
+            yield name, (status.st_size, status.st_mtime_ns, status.st_ino, status.st_ctime_ns)

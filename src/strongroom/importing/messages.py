@@ -35,12 +35,12 @@ _NEVER_FROM: Final = LATEST_TICKS - TICKS_PER_S
 
 
 async def import_message(
-    session: ImportSession, files: ExtentFiles, place: ImportedPlace, given: MessageDocument
+    session: ImportSession, files: ExtentFiles, place: ImportedPlace, document: MessageDocument
 ) -> None:
     """Import a message that has not expired. Nothing is awaited before its commit begins, so that
     messages get their places in the order of the calls. Raises NotConvertible, ExtentRefused,
     StorageError."""
-    message, text = _message(given), _text(files, given)
+    message, text = _message(document), _text(files, document)
     partition = keys.message_partition(place.generation, place.epoch)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
@@ -52,32 +52,32 @@ async def import_message(
 
     await session.commit(partition, [Ref(partition, keys.LEDGER_KEY)], steps)
     session.report.counts["messages"] += 1
-    session.report.counts["bytes"] += given.persistency.count
+    session.report.counts["bytes"] += document.persistency.count
 
 
-def is_expired(given: MessageDocument, now: int) -> bool:
+def is_expired(document: MessageDocument, now: int) -> bool:
     """Return whether the message has expired. Raises NotConvertible."""
-    return conversions.time(given.expiration_time, "time of expiry") <= now
+    return conversions.time(document.expiration_time, "time of expiry") <= now
 
 
-def _message(given: MessageDocument) -> Message:
-    expires = conversions.time(given.expiration_time, "time of expiry")
-    if not 0 <= given.dequeue_count <= INT32[1]:
-        raise NotConvertible(f"its dequeue count is {given.dequeue_count}")
+def _message(document: MessageDocument) -> Message:
+    expires = conversions.time(document.expiration_time, "time of expiry")
+    if not 0 <= document.dequeue_count <= INT32[1]:
+        raise NotConvertible(f"its dequeue count is {document.dequeue_count}")
     return Message(
-        conversions.message_id(given.message_id),
-        conversions.time(given.insertion_time, "time of insertion"),
+        conversions.message_id(document.message_id),
+        conversions.time(document.insertion_time, "time of insertion"),
         NEVER if expires >= _NEVER_FROM else expires,
-        conversions.time_ms(given.time_next_visible, "next time of visibility"),
-        given.dequeue_count,
+        conversions.time_ms(document.time_next_visible, "next time of visibility"),
+        document.dequeue_count,
     )
 
 
-def _text(files: ExtentFiles, given: MessageDocument) -> str:
-    if given.persistency.count > limits.MESSAGE_TEXT_BYTES_MAX:
-        raise NotConvertible(f"its text has {given.persistency.count} bytes")
+def _text(files: ExtentFiles, document: MessageDocument) -> str:
+    if document.persistency.count > limits.MESSAGE_TEXT_BYTES_MAX:
+        raise NotConvertible(f"its text has {document.persistency.count} bytes")
     try:
-        text = b"".join(files.read(given.persistency)).decode()
+        text = b"".join(files.read(document.persistency)).decode()
     except UnicodeDecodeError:
         raise NotConvertible("its text is not UTF-8") from None
     require_text(text)

@@ -36,28 +36,28 @@ _SECRET_BYTES: Final = 32
 _TWICE: Final = "it is there twice; the first one is imported"
 
 
-def require_absent(found: Record | None) -> None:
+def require_absent(record: Record | None) -> None:
     """Check that this is the first record of its name. Raises NotConvertible."""
-    if found is not None:
+    if record is not None:
         raise NotConvertible(_TWICE)
 
 
-async def import_container(session: ImportSession, given: ContainerDocument) -> ImportedPlace:
+async def import_container(session: ImportSession, document: ContainerDocument) -> ImportedPlace:
     """Import a container without its blobs. Raises NotConvertible, StorageError."""
-    conversions.check_account(given.account_name)
-    names.check_container(given.name)
-    properties = given.properties
+    conversions.check_account(document.account_name)
+    names.check_container(document.name)
+    properties = document.properties
     record = ContainerRecord(
         0,
         0,
         conversions.time(properties.last_modified, "time of the last change"),
-        metadata=conversions.metadata(given.metadata),
+        metadata=conversions.metadata(document.metadata),
         public_access=conversions.public_access(properties.public_access),
-        policies=conversions.policies(given.container_acl),
-        lease=conversions.lease(given, properties.lease_state, await session.store.now()),
+        policies=conversions.policies(document.container_acl),
+        lease=conversions.lease(document, properties.lease_state, await session.store.now()),
     )
     text = conversions.etag(properties.etag)
-    ref = keys.container(given.account_name, given.name)
+    ref = keys.container(document.account_name, document.name)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
         require_absent(*found)
@@ -66,62 +66,67 @@ async def import_container(session: ImportSession, given: ContainerDocument) -> 
         return (_put(ref, records.CONTAINER.encode(stamped)),)
 
     stamp = await session.commit(ref.partition, [ref], steps)
-    _count(session, given.account_name, "containers")
+    _count(session, document.account_name, "containers")
     if text is None:
-        place, reason = f"{given.account_name}/{given.name}", conversions.etag_loss(properties.etag)
+        place, reason = (
+            f"{document.account_name}/{document.name}",
+            conversions.etag_loss(properties.etag),
+        )
         session.report.lose("etag", place, reason)
     return ImportedPlace(stamp)
 
 
-async def import_queue(session: ImportSession, given: QueueDocument) -> ImportedPlace:
+async def import_queue(session: ImportSession, document: QueueDocument) -> ImportedPlace:
     """Import a queue without its messages. Raises NotConvertible, StorageError."""
-    conversions.check_account(given.account_name)
-    names.check_queue(given.name)
+    conversions.check_account(document.account_name)
+    names.check_queue(document.name)
     secret = session.clock.random_bytes(_SECRET_BYTES)
-    metadata = conversions.metadata(given.metadata)
-    policies = conversions.policies(given.queue_acl, is_queue=True)
-    ref = keys.queue(given.account_name, given.name)
+    metadata = conversions.metadata(document.metadata)
+    policies = conversions.policies(document.queue_acl, is_queue=True)
+    ref = keys.queue(document.account_name, document.name)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
         require_absent(*found)
         record = QueueRecord(stamp, stamp, secret, metadata, policies)
-        begun = new_epoch(f"{given.account_name}/{given.name}", stamp, 0, stamp)
+        begun = new_epoch(f"{document.account_name}/{document.name}", stamp, 0, stamp)
         return (*begun, _put(ref, records.QUEUE.encode(record)))
 
     stamp = await session.commit(ref.partition, [ref], steps)
-    _count(session, given.account_name, "queues")
+    _count(session, document.account_name, "queues")
     return ImportedPlace(stamp, stamp)
 
 
-async def import_table(session: ImportSession, given: TableDocument) -> ImportedPlace:
+async def import_table(session: ImportSession, document: TableDocument) -> ImportedPlace:
     """Import a table without its entities. Raises NotConvertible, StorageError."""
-    conversions.check_account(given.account)
-    names.check_table(given.table)
-    policies = conversions.policies(given.table_acl)
-    ref = keys.table(given.account, given.table)
+    conversions.check_account(document.account)
+    names.check_table(document.table)
+    policies = conversions.policies(document.table_acl)
+    ref = keys.table(document.account, document.table)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
         require_absent(*found)
-        return (_put(ref, records.TABLE.encode(TableRecord(stamp, given.table, policies))),)
+        return (_put(ref, records.TABLE.encode(TableRecord(stamp, document.table, policies))),)
 
     stamp = await session.commit(ref.partition, [ref], steps)
-    _count(session, given.account, "tables")
+    _count(session, document.account, "tables")
     return ImportedPlace(stamp)
 
 
-async def import_services(session: ImportSession, service: str, given: ServicesDocument) -> None:
+async def import_services(session: ImportSession, service: str, document: ServicesDocument) -> None:
     """Import the properties of a service. Raises NotConvertible."""
-    conversions.check_account(given.account_name)
-    properties = DEFAULTS[service].updated(conversions.service_properties(given, service == "blob"))
+    conversions.check_account(document.account_name)
+    properties = DEFAULTS[service].updated(
+        conversions.service_properties(document, service == "blob")
+    )
     value = records.PROPERTIES.encode(properties)
-    ref = keys.service_properties(given.account_name, service)
+    ref = keys.service_properties(document.account_name, service)
 
     def steps(found: Sequence[Record | None], stamp: int) -> tuple[Step, ...]:
         require_absent(*found)
         return (_put(ref, value),)
 
     await session.commit(ref.partition, [ref], steps)
-    _count(session, given.account_name, "properties")
+    _count(session, document.account_name, "properties")
 
 
 def _count(session: ImportSession, account: str, what: str) -> None:

@@ -132,9 +132,9 @@ def _require_whole(directory: str) -> None:
     """Check the records, the bodies, and that everything refers to what is there. Raises
     ImportUnsound."""
     with Inspection(directory, stamp=_STAMP) as inspection:
-        found = [*inspection.findings(), *Integrity(inspection).findings()]
-    if found:
+        flaws = [*inspection.findings(), *Integrity(inspection).findings()]
+    if flaws:
         raise ImportUnsound(
-            f"the imported data does not pass its check, so nothing was imported: {found[0].place}:"
-            f" {found[0].problem}; {len(found)} problems in all"
+            f"the imported data does not pass its check, so nothing was imported: {flaws[0].place}:"
+            f" {flaws[0].problem}; {len(flaws)} problems in all"
         )

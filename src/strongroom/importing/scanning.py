@@ -116,11 +116,11 @@ class _Stream:
             return
         while True:
             yield
-            found = self._peek()
-            if found not in (b",", closing):
+            byte = self._peek()
+            if byte not in (b",", closing):
                 raise self.damage(f"expected , or {closing.decode()}")
             self._at += 1
-            if found == closing:
+            if byte == closing:
                 return
 
     def string(self) -> str:
@@ -170,13 +170,13 @@ class _Stream:
         """Take the rest of a value from `at` on, which is outside of a string."""
         self._at, is_string = at, False
         while True:
-            found = (_INSIDE if is_string else _OUTSIDE).search(self._buffer, self._at)
-            if found is None:
+            match = (_INSIDE if is_string else _OUTSIDE).search(self._buffer, self._at)
+            if match is None:
                 self._at = len(self._buffer)
                 self._fill(_READ_BYTES)
                 continue
-            self._at = found.end()
-            byte = self._buffer[found.start()]
+            self._at = match.end()
+            byte = self._buffer[match.start()]
             if byte == 0x5C:
                 if self._at == len(self._buffer):
                     self._fill(_READ_BYTES)
@@ -190,11 +190,11 @@ class _Stream:
 
     def _plain(self) -> bytes:
         """Take a number, true, false or null."""
-        while (found := _PLAIN_END.search(self._buffer, self._at)) is None:
+        while (match := _PLAIN_END.search(self._buffer, self._at)) is None:
             if len(self._buffer) - self._at > _READ_BYTES:
                 raise self.damage("expected a value")
             self._fill(_READ_BYTES)
-        data, self._at = self._buffer[self._at : found.start()], found.start()
+        data, self._at = self._buffer[self._at : match.start()], match.start()
         if not data:
             raise self.damage("expected a value")
         return data
@@ -208,9 +208,9 @@ class _Stream:
             if not self._read(_READ_BYTES):
                 return
 
-    def _take(self, wanted: bytes) -> None:
-        if self._peek() != wanted:
-            raise self.damage(f"expected {wanted.decode()}")
+    def _take(self, expected: bytes) -> None:
+        if self._peek() != expected:
+            raise self.damage(f"expected {expected.decode()}")
         self._at += 1
 
     def _peek(self) -> bytes:

@@ -70,37 +70,39 @@ async def _containers(session: ImportSession) -> dict[tuple[str, str], ImportedP
     blocks = Counter[str]()
     wanted = in_names((documents.SERVICES, documents.CONTAINERS, documents.BLOCKS))
 
-    async def container(given: ContainerDocument) -> None:
-        places[given.account_name, given.name] = await import_container(session, given)
+    async def container(document: ContainerDocument) -> None:
+        places[document.account_name, document.name] = await import_container(session, document)
 
     async with Flight(session.report) as flight:
-        for found in session.records(documents.BLOB_DATABASE, wanted):
-            if found.collection == documents.SERVICES:
-                await _services(session, flight, documents.BLOB_DATABASE, found)
-            elif found.collection == documents.BLOCKS:
-                _count_block(session, found, blocks)
-            elif given := session.decoded(documents.BLOB_DATABASE, found, CONTAINER, "container"):
-                place = f"{given.account_name}/{given.name}"
-                await flight.begin("container", place, container(given))
+        for record in session.records(documents.BLOB_DATABASE, wanted):
+            if record.collection == documents.SERVICES:
+                await _services(session, flight, documents.BLOB_DATABASE, record)
+            elif record.collection == documents.BLOCKS:
+                _count_block(session, record, blocks)
+            elif document := session.decoded(
+                documents.BLOB_DATABASE, record, CONTAINER, "container"
+            ):
+                place = f"{document.account_name}/{document.name}"
+                await flight.begin("container", place, container(document))
     for place, count in sorted(blocks.items()):
         session.report.skip("blocks", place, f"{count} blocks were staged and not committed")
     return places
 
 
-def _count_block(session: ImportSession, found: ScannedRecord, blocks: Counter[str]) -> None:
-    given = session.decoded(documents.BLOB_DATABASE, found, _BLOCK, "blocks")
-    if given is not None:
-        blocks[f"{given.account_name}/{given.container_name}/{given.blob_name}"] += 1
+def _count_block(session: ImportSession, record: ScannedRecord, blocks: Counter[str]) -> None:
+    document = session.decoded(documents.BLOB_DATABASE, record, _BLOCK, "blocks")
+    if document is not None:
+        blocks[f"{document.account_name}/{document.container_name}/{document.blob_name}"] += 1
 
 
 async def _services(
-    session: ImportSession, flight: Flight, database: str, found: ScannedRecord
+    session: ImportSession, flight: Flight, database: str, record: ScannedRecord
 ) -> None:
-    given = session.decoded(database, found, SERVICES, "properties")
-    if given is not None:
+    document = session.decoded(database, record, SERVICES, "properties")
+    if document is not None:
         service = SERVICE_NAMES[database]
-        place = f"{given.account_name}/{service}"
-        await flight.begin("properties", place, import_services(session, service, given))
+        place = f"{document.account_name}/{service}"
+        await flight.begin("properties", place, import_services(session, service, document))
 
 
 class _Blobs:
@@ -126,35 +128,37 @@ class _Blobs:
         """Import all blobs, or all snapshots."""
         database, wanted = documents.BLOB_DATABASE, in_names((documents.BLOBS,))
         async with Flight(self._session.report) as flight:
-            for found in self._session.records(database, wanted):
-                given = self._decoded(found, are_snapshots)
-                if given is not None and bool(given.snapshot) is are_snapshots:
-                    await self._begin(flight, given)
-                if len(found.data or b"") > _LARGE_RECORD_BYTES:
+            for record in self._session.records(database, wanted):
+                document = self._decoded(record, are_snapshots)
+                if document is not None and bool(document.snapshot) is are_snapshots:
+                    await self._begin(flight, document)
+                if len(record.data or b"") > _LARGE_RECORD_BYTES:
                     await flight.settle()  # many decoded records of this size would fill memory
-                self.has_snapshots |= given is not None and bool(given.snapshot)
+                self.has_snapshots |= document is not None and bool(document.snapshot)
 
-    def _decoded(self, found: ScannedRecord, are_snapshots: bool) -> BlobDocument | None:
+    def _decoded(self, record: ScannedRecord, are_snapshots: bool) -> BlobDocument | None:
         """Return a record. One that cannot be read is reported by the first pass."""
         if not are_snapshots:
-            return self._session.decoded(documents.BLOB_DATABASE, found, BLOB, "blob")
+            return self._session.decoded(documents.BLOB_DATABASE, record, BLOB, "blob")
         try:
-            return BLOB.decode(found.data or b"")
+            return BLOB.decode(record.data or b"")
         except (msgspec.MsgspecError, ValueError, RecursionError):
             return None
 
-    async def _begin(self, flight: Flight, given: BlobDocument) -> None:
-        container = given.account_name, given.container_name
+    async def _begin(self, flight: Flight, document: BlobDocument) -> None:
+        container = document.account_name, document.container_name
         place = self._places.get(container)
         if place is None:
             self._orphans["/".join(container)] += 1
-        elif not given.is_committed:
+        elif not document.is_committed:
             reason = "it has only blocks that were not committed"
-            self._session.report.skip("blob", blob_place(given), reason)
-        elif given.snapshot:
-            await flight.begin("snapshot", blob_place(given), self._import.snapshot(place, given))
+            self._session.report.skip("blob", blob_place(document), reason)
+        elif document.snapshot:
+            await flight.begin(
+                "snapshot", blob_place(document), self._import.snapshot(place, document)
+            )
         else:
-            await flight.begin("blob", blob_place(given), self._import.base(place, given))
+            await flight.begin("blob", blob_place(document), self._import.base(place, document))
 
     def report_orphans(self) -> None:
         """Report the blobs of containers that were not imported."""
@@ -167,15 +171,17 @@ async def import_queue_service(session: ImportSession) -> None:
     """Import the queues, messages and properties of the Queue service."""
     database, places = documents.QUEUE_DATABASE, dict[tuple[str, str], ImportedPlace]()
 
-    async def queue(given: QueueDocument) -> None:
-        places[given.account_name, given.name] = await import_queue(session, given)
+    async def queue(document: QueueDocument) -> None:
+        places[document.account_name, document.name] = await import_queue(session, document)
 
     async with Flight(session.report) as flight:
-        for found in session.records(database, in_names((documents.SERVICES, documents.QUEUES))):
-            if found.collection == documents.SERVICES:
-                await _services(session, flight, database, found)
-            elif given := session.decoded(database, found, QUEUE, "queue"):
-                await flight.begin("queue", f"{given.account_name}/{given.name}", queue(given))
+        for record in session.records(database, in_names((documents.SERVICES, documents.QUEUES))):
+            if record.collection == documents.SERVICES:
+                await _services(session, flight, database, record)
+            elif document := session.decoded(database, record, QUEUE, "queue"):
+                await flight.begin(
+                    "queue", f"{document.account_name}/{document.name}", queue(document)
+                )
     await _messages(session, places)
 
 
@@ -184,19 +190,19 @@ async def _messages(session: ImportSession, places: dict[tuple[str, str], Import
     now = await session.store.now()
     with session.folder.extents(documents.QUEUE_EXTENTS) as files:
         async with Flight(session.report) as flight:
-            for found in session.records(database, in_names((documents.MESSAGES,))):
-                given = session.decoded(database, found, MESSAGE, "message")
-                if given is None:
+            for record in session.records(database, in_names((documents.MESSAGES,))):
+                document = session.decoded(database, record, MESSAGE, "message")
+                if document is None:
                     continue
-                queue = f"{given.account_name}/{given.queue_name}"
-                place = places.get((given.account_name, given.queue_name))
+                queue = f"{document.account_name}/{document.queue_name}"
+                place = places.get((document.account_name, document.queue_name))
                 if place is None:
                     orphans[queue] += 1
-                elif _has_expired(given, now):
+                elif _has_expired(document, now):
                     expired[queue] += 1
                 else:
-                    work = import_message(session, files, place, given)
-                    await flight.begin("message", f"{queue}/{given.message_id}", work)
+                    work = import_message(session, files, place, document)
+                    await flight.begin("message", f"{queue}/{document.message_id}", work)
     for queue, count in sorted(expired.items()):
         session.report.skip("message", queue, f"{count} messages have expired")
     for queue, count in sorted(orphans.items()):
@@ -204,10 +210,10 @@ async def _messages(session: ImportSession, places: dict[tuple[str, str], Import
         session.report.lose("message", queue, reason)
 
 
-def _has_expired(given: MessageDocument, now: int) -> bool:
+def _has_expired(document: MessageDocument, now: int) -> bool:
     """Return whether a message has expired; one without a valid time is refused later."""
     try:
-        return is_expired(given, now)
+        return is_expired(document, now)
     except NotConvertible:
         return False
 
@@ -216,16 +222,16 @@ async def import_table_service(session: ImportSession) -> None:
     """Import the tables, entities and properties of the Table service."""
     database, places = documents.TABLE_DATABASE, dict[str, ImportedPlace]()
 
-    async def table(given: TableDocument) -> None:
-        place = await import_table(session, given)
-        places[documents.entities_of(given.account, given.table)] = place
+    async def table(document: TableDocument) -> None:
+        place = await import_table(session, document)
+        places[documents.entities_of(document.account, document.table)] = place
 
     async with Flight(session.report) as flight:
-        for found in session.records(database, in_names((documents.SERVICES, documents.TABLES))):
-            if found.collection == documents.SERVICES:
-                await _services(session, flight, database, found)
-            elif given := session.decoded(database, found, TABLE, "table"):
-                await flight.begin("table", f"{given.account}/{given.table}", table(given))
+        for record in session.records(database, in_names((documents.SERVICES, documents.TABLES))):
+            if record.collection == documents.SERVICES:
+                await _services(session, flight, database, record)
+            elif document := session.decoded(database, record, TABLE, "table"):
+                await flight.begin("table", f"{document.account}/{document.table}", table(document))
     await _entities(session, places)
 
 
@@ -233,16 +239,16 @@ async def _entities(session: ImportSession, places: dict[str, ImportedPlace]) ->
     database, orphans = documents.TABLE_DATABASE, Counter[str]()
     own = in_names((documents.SERVICES, documents.TABLES))
     async with Flight(session.report) as flight:
-        for found in session.records(database, lambda name: not own(name)):
-            table = found.collection.replace("$", "/", 1)
-            place = places.get(found.collection)
+        for record in session.records(database, lambda name: not own(name)):
+            table = record.collection.replace("$", "/", 1)
+            place = places.get(record.collection)
             if place is None:
                 orphans[table] += 1
                 continue
-            given = session.decoded(database, found, ENTITY, "entity")
-            if given is not None:
-                name = f"{table}(PartitionKey={given.partition_key!r},RowKey={given.row_key!r})"
-                work = import_entity(session, place, name, given)
+            row = session.decoded(database, record, ENTITY, "entity")
+            if row is not None:
+                name = f"{table}(PartitionKey={row.partition_key!r},RowKey={row.row_key!r})"
+                work = import_entity(session, place, name, row)
                 await flight.begin("entity", name, work)
     for table, count in sorted(orphans.items()):
         reason = f"{count} entities are in a table that was not imported"

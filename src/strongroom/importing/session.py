@@ -72,24 +72,24 @@ class ImportSession:
             return
         with file:
             try:
-                for found in records(file, wanted, self.advanced):
-                    if found.data is None:
-                        place = f"{database} {found.collection} record {found.number}"
+                for record in records(file, wanted, self.advanced):
+                    if record.data is None:
+                        place = f"{database} {record.collection} record {record.number}"
                         reason = f"it is longer than {RECORD_BYTES_MAX} bytes"
                         self.report.lose("database", place, reason)
                     else:
-                        yield found
+                        yield record
             except DatabaseDamaged as error:
                 self.report.lose("database", database, f"it cannot be read any further: {error}")
 
     def decoded(
-        self, database: str, found: ScannedRecord, decoder: msgspec.json.Decoder[D], kind: str
+        self, database: str, record: ScannedRecord, decoder: msgspec.json.Decoder[D], kind: str
     ) -> D | None:
         """Return a record as a document. Report one that cannot be read, and return None."""
         try:
-            return decoder.decode(found.data or b"")
+            return decoder.decode(record.data or b"")
         except (msgspec.MsgspecError, ValueError, RecursionError) as error:
-            place = f"{database} {found.collection} record {found.number}"
+            place = f"{database} {record.collection} record {record.number}"
             self.report.lose(kind, place, f"it cannot be read: {refusal(error)}")
             return None
 
