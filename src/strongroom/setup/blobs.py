@@ -49,13 +49,13 @@ class BlobsSetup:
 
     async def _make(self, account: str, target: str, what: str, path: Path) -> None:
         head = Asked(Service.BLOB, account, "HEAD", target)
-        found = await self._requests.look(head)
-        if found is None and await self._upload(account, target, path):
+        answer = await self._requests.look(head)
+        if answer is None and await self._upload(account, target, path):
             self._report.created(what)
             return
         self._report.left(what)
-        found = found or await self._requests.look(head)
-        if found is not None and not await _is_same(path, found):
+        answer = answer or await self._requests.look(head)
+        if answer is not None and not await _is_same(path, answer):
             self._report.differs(f"{what}: the file has other bytes", may_be_set=False)
 
     async def _upload(self, account: str, target: str, path: Path) -> bool:
@@ -65,8 +65,8 @@ class BlobsSetup:
                 ("Content-Type", content_type(path.name)),
                 ("If-None-Match", "*"),
             )
-            asked = Asked(Service.BLOB, account, "PUT", target, fields, body)
-            return await self._requests.do(asked, unless="BlobAlreadyExists")
+            request = Asked(Service.BLOB, account, "PUT", target, fields, body)
+            return await self._requests.do(request, unless="BlobAlreadyExists")
 
 
 def _can_be_named(name: str, container: str) -> bool:
@@ -81,12 +81,12 @@ def _listed(folder: Path) -> list[Sample]:
     return list(samples(folder))
 
 
-async def _is_same(path: Path, found: Answer) -> bool:
+async def _is_same(path: Path, answer: Answer) -> bool:
     """Return whether a blob has the bytes of a file, as far as its length and its MD5 show."""
     with closing(FileBody(path)) as body:
-        if found.size_bytes != body.size_bytes:
+        if answer.size_bytes != body.size_bytes:
             return False
-        md5 = found.headers.get("content-md5")
+        md5 = answer.headers.get("content-md5")
         if md5 is None:
             return True
         digest = hashlib.md5(usedforsecurity=False)

@@ -183,12 +183,12 @@ class Located:
 def parse(path: str, text: str) -> tuple[SetupDocument, Located]:
     """Parse and check the text of a setup file. Raises: SetupError."""
     try:
-        found = tomllib.loads(text)
+        parsed = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also a number too long, and too deep nesting
         raise SetupError(f"{path}: {error}") from None
     located = Located(path, text)
     try:
-        document = msgspec.convert(_plain(found), SetupDocument)
+        document = msgspec.convert(_plain(parsed), SetupDocument)
     except msgspec.ValidationError as error:
         raise located.error(*_problem(str(error))) from None
     for at, problem in _problems(document):
@@ -211,8 +211,8 @@ def _plain(value: Any) -> Any:
 
 def _problem(text: str) -> tuple[list[str | int], str]:
     """Return the path and the problem of an error of msgspec."""
-    found = _AT.fullmatch(text)
-    problem, where = (found[1], found[2]) if found else (text, "")
+    match = _AT.fullmatch(text)
+    problem, where = (match[1], match[2]) if match else (text, "")
     at: list[str | int] = [
         name or (int(index) if index.isdigit() else 0) for name, index in _STEP.findall(where)
     ]
@@ -241,10 +241,10 @@ def _of_account(at: list[str | int], account: AccountSetup) -> _Problems:
         ("tables", account.tables, names.check_table),
         ("shares", account.shares, names.check_queue),
     )
-    for key, found, check in places:
-        folded = (one.name.lower() for one in found)
+    for key, named, check in places:
+        folded = (one.name.lower() for one in named)
         yield from _repeated([*at, key], folded)
-        for number, place in enumerate(found):
+        for number, place in enumerate(named):
             here = [*at, key, number]
             yield from _refused([*here, "name"], check, place.name)
             yield from _of_policies([*here, "policies"], key, place.policies or ())

@@ -53,10 +53,10 @@ def read_key(given: str, below: Path, environment: Mapping[str, str]) -> str:
     if not colon:
         return given.strip()
     if source == "env":
-        found = environment.get(name, "").strip()
-        if not found:
+        key = environment.get(name, "").strip()
+        if not key:
             raise SetupError(f"the environment variable {name} is not set")
-        return found
+        return key
     if source == "file":
         data = _read(below / name, _KEY_BYTES_MAX, "rw")
         return data.decode("ascii", "replace").strip()
@@ -68,8 +68,8 @@ def _read(path: Path, bytes_max: int, refused: str) -> bytes:
     "rw"."""
     try:
         with open(os.open(path, _READ), "rb") as file:
-            found = os.fstat(file.fileno())
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
                 raise SetupError(f"{path} is not a file")
             if set(refused) & set(rights_of_others(file.fileno())):
                 verb = "write" if refused == "w" else "read or write"
@@ -126,10 +126,10 @@ def _inside(root: Path, path: Path) -> Path | None:
 
 
 def content_type(name: str) -> str:
-    found, encoding = _TYPES.guess_type(name)
+    media_type, encoding = _TYPES.guess_type(name)
     if encoding is not None:
         return _ENCODED.get(encoding, _ANY_TYPE)
-    return found or _ANY_TYPE
+    return media_type or _ANY_TYPE
 
 
 class FileBody:
@@ -144,12 +144,12 @@ class FileBody:
             self._file = open(os.open(path, _READ | _NO_LINK), "rb", buffering=0)  # noqa: SIM115
         except OSError as error:
             raise SetupError(f"{path} cannot be read: {error.strerror}") from None
-        found = os.fstat(self._file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(self._file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             self._file.close()
             raise SetupError(f"{path} is not a file")
         self.path = path
-        self.size_bytes: int | None = found.st_size
+        self.size_bytes: int | None = status.st_size
         self.is_held_back = False
 
     async def __aiter__(self) -> AsyncIterator[bytes]:

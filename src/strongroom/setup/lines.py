@@ -36,13 +36,13 @@ def line_of(text: str, path: Path) -> int:
     begin, low, high, left = 0, 0, len(cuts), _PARSED_CHARS_MAX
     while low < high and left > 0:
         at = middle = (low + high) // 2
-        found = None
-        while found is None and at < high and left > 0:
+        parsed = None
+        while parsed is None and at < high and left > 0:
             part = "".join(lines[: cuts[at]])
             left -= len(part)
-            found = _parsed(part)  # None inside of an array or a text of several lines
+            parsed = _parsed(part)  # None inside of an array or a text of several lines
             at += 1
-        if found is None or _has(found, path):
+        if parsed is None or _has(parsed, path):
             high = middle
         else:
             begin, low = cuts[at - 1], at

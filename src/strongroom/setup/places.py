@@ -198,14 +198,14 @@ def _creation_fields(wanted: PlaceSetup) -> list[tuple[str, str]]:
 
 def _fixed_properties(wanted: PlaceSetup, record: Any) -> list[tuple[str, Any, Any]]:
     """Return (name, value, value in the file) of what is set at the creation only."""
-    found: list[tuple[str, Any, Any]] = []
+    properties: list[tuple[str, Any, Any]] = []
     if record is None or isinstance(wanted, TableSetup):
-        return found
+        return properties
     if wanted.metadata:
-        found.append(("metadata", _folded(dict(record.metadata)), _folded(wanted.metadata)))
+        properties.append(("metadata", _folded(dict(record.metadata)), _folded(wanted.metadata)))
     if isinstance(wanted, ShareSetup) and wanted.quota_gib is not None:
-        found.append(("quota_gib", record.quota_gib, wanted.quota_gib))
-    return found
+        properties.append(("quota_gib", record.quota_gib, wanted.quota_gib))
+    return properties
 
 
 def _folded(metadata: Mapping[str, str]) -> dict[str, str]:
