@@ -187,28 +187,28 @@ def set_switches(
 
     from strongroom.account_switches import DEFAULT_SWITCHES
 
-    given: dict[str, object] = {}
+    changes: dict[str, object] = {}
     if container_retention is not None:
-        given["container_retention_days"] = _days("--container-retention", container_retention)
+        changes["container_retention_days"] = _days("--container-retention", container_retention)
     if share_retention is not None:
-        given["share_retention_days"] = _days("--share-retention", share_retention)
+        changes["share_retention_days"] = _days("--share-retention", share_retention)
     if kind is not None:
-        given["kind"] = kind
+        changes["kind"] = kind
     if versioning is not None:
-        given["versioning"] = _is_on("--versioning", versioning)
+        changes["versioning"] = _is_on("--versioning", versioning)
     if immutability is not None:
-        given["immutability"] = _only_on("--immutability", immutability)
+        changes["immutability"] = _only_on("--immutability", immutability)
     if last_access is not None:
-        given["last_access"] = _is_on("--last-access", last_access)
-    if not given:
+        changes["last_access"] = _is_on("--last-access", last_access)
+    if not changes:
         fail(Exit.USAGE, "nothing to set: 'strongroom account set --help' lists what there is")
-    problem = msgspec.structs.replace(DEFAULT_SWITCHES, **given).problem()
+    problem = msgspec.structs.replace(DEFAULT_SWITCHES, **changes).problem()
     if problem is not None:
         fail(Exit.USAGE, problem)
     set_to: list[Account] = []
 
     def change(account: Account) -> Account:
-        set_to.append(account.switched(msgspec.structs.replace(account.switches, **given)))
+        set_to.append(account.switched(msgspec.structs.replace(account.switches, **changes)))
         return set_to[-1]
 
     change_file(data, accounts_file, edit_one(name, change))
@@ -267,23 +267,23 @@ def _switched(account: Account) -> list[str]:
     """Return the switches that differ from their defaults, in words."""
     from strongroom.account_switches import DEFAULT_SWITCHES
 
-    found = []
+    words = []
     switches = account.switches
     if switches.kind != DEFAULT_SWITCHES.kind:
-        found.append(f"kind {switches.kind}")
+        words.append(f"kind {switches.kind}")
     if switches.container_retention_days:
-        found.append(f"container retention {switches.container_retention_days}d")
+        words.append(f"container retention {switches.container_retention_days}d")
     if switches.share_retention_days:
-        found.append(f"share retention {switches.share_retention_days}d")
+        words.append(f"share retention {switches.share_retention_days}d")
     if switches.versioning:
-        found.append("versioning")
+        words.append("versioning")
     if switches.immutability:
-        found.append("immutability on")
+        words.append("immutability on")
     if switches.last_access:
-        found.append("last access on")
+        words.append("last access on")
     if switches.containers:
-        found.append(f"protected containers {len(switches.containers)}")
-    return found
+        words.append(f"protected containers {len(switches.containers)}")
+    return words
 
 
 def _facts(account: Account, show: bool) -> dict[str, object]:

@@ -159,25 +159,25 @@ def list_protections(
         typer.echo("  ".join((place, *_words(found))))
 
 
-def _facts(place: str, found: ContainerProtection) -> dict[str, object]:
+def _facts(place: str, protection: ContainerProtection) -> dict[str, object]:
     return {
         "container": place,
-        "retention_days": found.retention_days,
-        "locked": found.locked,
-        "extensions": found.extensions,
-        "legal_holds": list(found.holds),
-        "allow_appends": "append-blobs" if found.appends else "none",
+        "retention_days": protection.retention_days,
+        "locked": protection.locked,
+        "extensions": protection.extensions,
+        "legal_holds": list(protection.holds),
+        "allow_appends": "append-blobs" if protection.appends else "none",
     }
 
 
-def _words(found: ContainerProtection) -> list[str]:
+def _words(protection: ContainerProtection) -> list[str]:
     words = []
-    if found.retention_days:
-        state = "locked" if found.locked else "unlocked"
-        words.append(f"retention {found.retention_days}d {state}")
-    if found.holds:
-        words.append(f"legal holds {', '.join(found.holds)}")
-    if found.appends:
+    if protection.retention_days:
+        state = "locked" if protection.locked else "unlocked"
+        words.append(f"retention {protection.retention_days}d {state}")
+    if protection.holds:
+        words.append(f"legal holds {', '.join(protection.holds)}")
+    if protection.appends:
         words.append("appends allowed")
     return words
 

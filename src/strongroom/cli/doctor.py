@@ -84,9 +84,9 @@ def doctor(
             typer.echo(f"{finding.place}: {finding.problem}")
         if note is not None:
             typer.echo(f"Note: {note}")
-        held = ", ".join(counted(count, name) for name, count in counts.items())
+        contents = ", ".join(counted(count, name) for name, count in counts.items())
         verdict = counted(len(findings), "problems") if findings else "whole"
-        typer.echo(f"{directory}: {verdict} ({held})")
+        typer.echo(f"{directory}: {verdict} ({contents})")
         if findings:
             typer.echo(_ADVICE_BACKUP if is_backup else _ADVICE)
     if findings:
@@ -111,10 +111,10 @@ def _note(inspection: Inspection, directory: Path) -> str | None:
     from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
     try:
-        found = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
+        keyspaces = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
     except apsw.Error:
         return None  # a finding already
-    return accounts_without_keys(directory, held_accounts(found))
+    return accounts_without_keys(directory, held_accounts(keyspaces))
 
 
 def _examine(

@@ -21,8 +21,8 @@ def seconds(text: str | float) -> float:
     """
     if not isinstance(text, str):
         return float(text)
-    found = _DURATION.fullmatch(text.strip())
-    value_s = math.inf if found is None else float(found[1]) * _UNITS_S[found[2]]
+    match = _DURATION.fullmatch(text.strip())
+    value_s = math.inf if match is None else float(match[1]) * _UNITS_S[match[2]]
     if not math.isfinite(value_s):
         raise typer.BadParameter(f"{text!r} is no duration: give seconds, or 5s, 10m, 2h, 30d")
     return value_s

@@ -138,20 +138,20 @@ def _recursive(below: bool) -> dict[str, str]:
     return {"x-ms-recursive": "true"} if below else {}
 
 
-def _opened(found: Element) -> OpenHandle:
-    rights = found.child("AccessRightList")
+def _opened(element: Element) -> OpenHandle:
+    rights = element.child("AccessRightList")
     return OpenHandle(
-        _text(found, "HandleId"),
-        _text(found, "Path"),
-        _text(found, "ClientIp"),
-        _text(found, "SessionId"),
-        _text(found, "OpenTime"),
+        _text(element, "HandleId"),
+        _text(element, "Path"),
+        _text(element, "ClientIp"),
+        _text(element, "SessionId"),
+        _text(element, "OpenTime"),
         tuple(one.text for one in rights.children) if rights is not None else (),
     )
 
 
-def _text(found: Element, name: str) -> str:
-    child = found.child(name)
+def _text(element: Element, name: str) -> str:
+    child = element.child(name)
     return "" if child is None else child.text
 
 

@@ -79,13 +79,13 @@ def handles(
     """List the handles that SMB clients have open in a share, a directory or a file."""
     path, below = _path_of(place, recursive)
     with _file_service(account, endpoint, data, accounts_file) as service:
-        found = list(service.handles(path, below=below))
+        opens = list(service.handles(path, below=below))
     if as_json:
-        typer.echo(json.dumps([_facts(one) for one in found], indent=2))
+        typer.echo(json.dumps([_facts(one) for one in opens], indent=2))
         return
-    if not found:
+    if not opens:
         typer.echo(f"No client of SMB has anything open in {plain(path)}.")
-    for one in found:
+    for one in opens:
         typer.echo(_line(one))
 
 
@@ -173,10 +173,10 @@ def _account(
     if endpoint is not None and not is_url(endpoint):
         fail(Exit.USAGE, f"--endpoint {endpoint!r}: give a URL such as {DEFAULT_ENDPOINT}")
     if name is not None:
-        found = next((one for one in read_file(data, accounts_file) if one.name == name), None)
-        if found is None:
+        known = next((one for one in read_file(data, accounts_file) if one.name == name), None)
+        if known is None:
             fail(Exit.SETTINGS, f"there is no account {name!r} in the accounts file")
-        account = AzureAccount(name, found.keys[0], "")
+        account = AzureAccount(name, known.keys[0], "")
         return with_endpoint(account, endpoint or DEFAULT_ENDPOINT)
     text = os.environ.get(CONNECTION_STRING, "") or "UseDevelopmentStorage=true"
     try:

@@ -116,13 +116,13 @@ class CommandsOnDemand(dict[str, Any]):
         super().__init__({name: one for one in headings for name in one.briefs})
 
     def __getitem__(self, name: str) -> Any:
-        found = super().__getitem__(name)
-        if isinstance(found, Heading):
-            app = found.commands()
+        entry = super().__getitem__(name)
+        if isinstance(entry, Heading):
+            app = entry.commands()
             _lay_out_below(app)
             self.update(get_group(app).commands)
-            found = super().__getitem__(name)
-        return found
+            entry = super().__getitem__(name)
+        return entry
 
     def get(self, name: str, default: Any = None) -> Any:
         return self[name] if name in self else default  # noqa: SIM401 - it is that method
@@ -211,15 +211,15 @@ def _kept(line: str, width: int) -> str:
 def _panels(command: Any, ctx: Any) -> Mapping[str, list[Row]]:
     """Return the rows of arguments and options, by the headings under which they are shown."""
     titles = {name: title for title, names in command.sections for name in names}
-    found: dict[str, list[Row]] = {title: [] for title in ("Arguments", *titles.values())}
+    panels: dict[str, list[Row]] = {title: [] for title in ("Arguments", *titles.values())}
     for param in command.get_params(ctx):
         record = param.get_help_record(ctx)
         if record is not None:
             usual = "Arguments" if isinstance(param, TyperArgument) else "Options"
             listed = [titles[name] for name in param.opts if name in titles]
             row = (record[0], _without_range(record[1]))
-            found.setdefault((listed or [usual])[0], []).append(row)
-    return {title: rows for title, rows in found.items() if rows}
+            panels.setdefault((listed or [usual])[0], []).append(row)
+    return {title: rows for title, rows in panels.items() if rows}
 
 
 def _without_range(text: str) -> str:

@@ -78,10 +78,10 @@ def held_data_problem(directory: Path, name: str, is_own_file: bool) -> str | No
         return None
     try:
         with Inspection(directory) as inspection:
-            found = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
+            keyspaces = [one for bounds in PLACE_RANGES for one in inspection.keyspaces(*bounds)]
     except (EngineError, OSError, apsw.Error) as error:
         return f"whether account {name!r} has data cannot be told: {error}"
-    if name not in held_accounts(found):
+    if name not in held_accounts(keyspaces):
         return None
     return (
         f"account {name!r} has data in {directory}: containers, queues, tables or shares, or "

@@ -67,15 +67,15 @@ def add(
     """Give a user or a group a role in an account, or in one container, queue,
     table or share of it."""
     places = {"blob": container, "queue": queue, "table": table, "file": share}
-    wanted = _assignment(role, principal, account, places)
+    assignment = _assignment(role, principal, account, places)
 
     def edit(before: Assignments) -> Assignments:
-        if wanted in before:
-            fail(Exit.REFUSED, f"{_text(wanted)}: it is assigned already")
-        return (*before, wanted)
+        if assignment in before:
+            fail(Exit.REFUSED, f"{_text(assignment)}: it is assigned already")
+        return (*before, assignment)
 
     path = _change(data, roles_file, edit)
-    typer.echo(f"{_text(wanted)}: assigned in {path}.")
+    typer.echo(f"{_text(assignment)}: assigned in {path}.")
     _note_unknown_account(account, data)
 
 
@@ -109,15 +109,15 @@ def remove(
 ) -> None:
     """Take back what add gave, named by the same words."""
     places = {"blob": container, "queue": queue, "table": table, "file": share}
-    wanted = _assignment(role, principal, account, places)
+    assignment = _assignment(role, principal, account, places)
 
     def edit(before: Assignments) -> Assignments:
-        if wanted not in before:
-            fail(Exit.REFUSED, f"{_text(wanted)}: it is not assigned")
-        return tuple(one for one in before if one != wanted)
+        if assignment not in before:
+            fail(Exit.REFUSED, f"{_text(assignment)}: it is not assigned")
+        return tuple(one for one in before if one != assignment)
 
     _change(data, roles_file, edit)
-    typer.echo(f"{_text(wanted)}: removed.")
+    typer.echo(f"{_text(assignment)}: removed.")
 
 
 @app.command("list")
@@ -131,19 +131,19 @@ def list_roles(
     from strongroom.servers.identities.roles_file import read_roles
 
     path = _path(data, roles_file)
-    found: Assignments = ()
+    assignments: Assignments = ()
     try:
-        found = read_roles(path)
+        assignments = read_roles(path)
     except FileNotFoundError:
         pass  # there is no file before the first assignment
     except (OSError, RolesError) as error:
         fail(Exit.SETTINGS, str(error))
     if as_json:
-        typer.echo(json.dumps([_facts(one) for one in found], indent=2))
+        typer.echo(json.dumps([_facts(one) for one in assignments], indent=2))
         return
-    if not found:
+    if not assignments:
         typer.echo(f"No roles in {path}.")
-    for one in found:
+    for one in assignments:
         typer.echo(_text(one))
 
 
@@ -159,15 +159,15 @@ def names() -> None:
 def _assignment(role: str, principal: str, account: str, places: dict[str, str]) -> Assignment:
     from strongroom.auth.roles import ROLES, Assignment, RolesError
 
-    given = {service: name for service, name in places.items() if name}
-    if len(given) > 1:
+    named = {service: name for service, name in places.items() if name}
+    if len(named) > 1:
         fail(Exit.USAGE, "name one of --container, --queue, --table and --share")
     try:
-        made = Assignment(principal, role, account, next(iter(given.values()), ""))
+        made = Assignment(principal, role, account, next(iter(named.values()), ""))
     except RolesError as error:
         fail(Exit.USAGE, str(error))
     services = {one.value for one in ROLES[role].services}
-    if given and services != set(given):
+    if named and services != set(named):
         fail(Exit.USAGE, f"{role!r} is a role of the services {', '.join(sorted(services))} only")
     return made
 

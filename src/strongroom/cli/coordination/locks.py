@@ -69,18 +69,18 @@ locks_app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich
 def list_(kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAULT_STORE) -> None:
     """Print every lock, election, semaphore, read-write lock and barrier that was ever used, and
     its holders. Exit code 1: some records cannot be read."""
-    found: list[tuple[Kind, View]] = []
+    rows: list[tuple[Kind, View]] = []
     unreadable: list[str] = []
     with client_of(store) as client:
         point_to_console(client, as_json)
         for one in _kinds(kind):
-            found += _views(client, one, unreadable)
+            rows += _views(client, one, unreadable)
     if as_json:
-        print_json([_facts(one, view) for one, view in found])
+        print_json([_facts(one, view) for one, view in rows])
     else:
-        for one, view in found:
+        for one, view in rows:
             typer.echo(_lines(view)[0] if kind else f"{one:<10}{_lines(view)[0]}")
-    if not (found or unreadable or as_json):
+    if not (rows or unreadable or as_json):
         typer.echo(f"there is no {kind or _ANY_KIND} in this store yet")
     if unreadable:
         fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(unreadable)}", *unreadable]))
@@ -94,7 +94,7 @@ def _views(client: Client, kind: Kind, unreadable: list[str]) -> list[tuple[Kind
     """Return the views of all names of a kind; add what cannot be read to `unreadable`."""
     from strongroom.coordination import CorruptRecord
 
-    found = []
+    views = []
     for name in client.list_names(kind):
         try:
             view = _view(client, kind, name)
@@ -102,8 +102,8 @@ def _views(client: Client, kind: Kind, unreadable: list[str]) -> list[tuple[Kind
             unreadable.append(str(error))
             continue
         if view is not None:
-            found.append((kind, view))
-    return found
+            views.append((kind, view))
+    return views
 
 
 def _facts(kind: Kind, view: View) -> dict[str, object]:
@@ -114,10 +114,10 @@ def _kind_of(client: Client, kind: Kind | None, name: str) -> Kind | None:
     """None if nothing has this name. If several kinds have it, the command ends."""
     if kind is not None:
         return kind
-    found = [one for one in Kind if _view(client, one, name) is not None]
-    if len(found) > 1:
-        fail(Exit.USAGE, f"{name!r} is a {' and a '.join(found)}: say which with --kind")
-    return found[0] if found else None
+    kinds = [one for one in Kind if _view(client, one, name) is not None]
+    if len(kinds) > 1:
+        fail(Exit.USAGE, f"{name!r} is a {' and a '.join(kinds)}: say which with --kind")
+    return kinds[0] if kinds else None
 
 
 @locks_app.command("show")

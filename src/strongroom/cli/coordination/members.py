@@ -78,13 +78,13 @@ def list_(
     see --sure."""
     with client_of(store) as client:
         group = client.members(context.obj)
-        found = _confirmed_members(group) if sure else group.list()
+        members = _confirmed_members(group) if sure else group.list()
     if as_json:
-        print_json([_facts(member) for member in found])
+        print_json([_facts(member) for member in members])
         return
-    for member in found:
+    for member in members:
         typer.echo(_line(member))
-    if not found:
+    if not members:
         typer.echo(f"nobody is in {context.obj!r}")
 
 
@@ -92,9 +92,9 @@ def _confirmed_members(group: Members) -> tuple[Member, ...]:
     """Return the members that wrote after the first read, once the dead have expired."""
     first = {member.nonce: member.seq for member in group.list()}
     while True:
-        found = group.list()
-        if all(first.get(member.nonce) != member.seq for member in found):
-            return found
+        members = group.list()
+        if all(first.get(member.nonce) != member.seq for member in members):
+            return members
         time.sleep(_POLL_S)
 
 

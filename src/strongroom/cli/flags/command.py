@@ -85,10 +85,10 @@ def _of_file(path: Path) -> Mapping[str, Given]:
 
 
 def _typed(context: Any) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for flag in FLAGS:
         value = context.params[flag.parameter]
         if value is not None and value != ():
             several = value if flag.repeats else [value]
-            found[flag.name] = [text_of(one) for one in several]
-    return found
+            texts[flag.name] = [text_of(one) for one in several]
+    return texts

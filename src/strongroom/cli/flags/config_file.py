@@ -31,7 +31,7 @@ def values_of_file(path: Path, flags: Sequence[Flag]) -> Mapping[str, Given]:
     except (ValueError, RecursionError) as error:  # also a number too long, and too deep nesting
         fail(Exit.SETTINGS, f"{path} is not TOML: {error}")
     known = {flag.name: flag for flag in flags}
-    found = {}
+    values = {}
     for key, value in document.items():
         label = f"{path}:{line_of(text, [key])}: {key}"
         flag = known.get(key)
@@ -39,8 +39,8 @@ def values_of_file(path: Path, flags: Sequence[Flag]) -> Mapping[str, Given]:
             _refuse_unknown(label, key, [flag.name for flag in flags if not flag.not_in_file])
         if flag.not_in_file:
             fail(Exit.SETTINGS, f"{label} cannot be given here: {flag.not_in_file}")
-        found[key] = _given(flag, value, label, path.parent)
-    return found
+        values[key] = _given(flag, value, label, path.parent)
+    return values
 
 
 def _text(path: Path) -> str:
@@ -73,9 +73,9 @@ def _given(flag: Flag, value: object, label: str, folder: Path) -> Given:
     if flag.repeats and not isinstance(value, list):
         fail(Exit.SETTINGS, f'{label} must be an array, such as ["..."]')
     values = value if isinstance(value, list) else [value]
-    wanted = flag.kind.in_toml
-    if any(type(one) is not wanted for one in values) or (isinstance(value, list) > flag.repeats):
-        fail(Exit.SETTINGS, f"{label} must be {_NAMES[wanted].format(flag.kind.placeholder)}")
+    kind = flag.kind.in_toml
+    if any(type(one) is not kind for one in values) or (isinstance(value, list) > flag.repeats):
+        fail(Exit.SETTINGS, f"{label} must be {_NAMES[kind].format(flag.kind.placeholder)}")
     given = read_texts(flag, [text_of(one) for one in values], ValueSource.FILE, label)
     below = flag.kind.below
     if below is None:

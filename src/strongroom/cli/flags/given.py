@@ -97,9 +97,9 @@ def given_values(
         command_line: the texts that were given with each flag, by its name.
         file: the values of the configuration file, by the flag's name.
     """
-    found = {flag.name: given_value(flag, command_line, environment) for flag in flags}
-    lower = {name: one for name, one in file.items() if found[name].source < one.source}
-    return Values({**found, **lower})
+    higher = {flag.name: given_value(flag, command_line, environment) for flag in flags}
+    lower = {name: one for name, one in file.items() if higher[name].source < one.source}
+    return Values({**higher, **lower})
 
 
 def given_value(
@@ -118,10 +118,10 @@ def given_value(
 
 def read_texts(flag: Flag, texts: Sequence[str], source: ValueSource, label: str) -> Given:
     """Return the value that the texts of one source make. End the command if they make none."""
-    found = []
+    values = []
     for text in texts:
         try:
-            found.append(flag.kind.read(text))
+            values.append(flag.kind.read(text))
         except ValueError as error:
             fail(exit_of(source), f"{label} {text!r}: {error}")
-    return Given(tuple(found) if flag.repeats else found[-1], source, label)
+    return Given(tuple(values) if flag.repeats else values[-1], source, label)

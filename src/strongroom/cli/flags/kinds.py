@@ -99,10 +99,10 @@ def text_of(value: object) -> str:
 
 
 def _switched(text: str) -> bool:
-    found = _SWITCHED.get(text.lower())
-    if found is None:
+    switch = _SWITCHED.get(text.lower())
+    if switch is None:
         raise ValueError("give true or false (or 1 or 0)")
-    return found
+    return switch
 
 
 def _path(text: str) -> Path:

@@ -72,8 +72,8 @@ def import_azurite(
 def _json(report: ImportReport) -> str:
     import msgspec
 
-    found = {"complete": report.is_complete, **msgspec.to_builtins(report)}
-    return json.dumps(found, indent=2)
+    document = {"complete": report.is_complete, **msgspec.to_builtins(report)}
+    return json.dumps(document, indent=2)
 
 
 def _print(report: ImportReport) -> None:
@@ -82,9 +82,9 @@ def _print(report: ImportReport) -> None:
     _print_remarks(
         "Left out, because it has no meaning here:", report.skipped, report.skipped_count
     )
-    held = (counts.containers, counts.blobs, counts.snapshots, counts.queues, counts.messages)
+    numbers = (counts.containers, counts.blobs, counts.snapshots, counts.queues, counts.messages)
     names = ("containers", "blobs", "snapshots", "queues", "messages")
-    texts = [counted(count, name) for count, name in zip(held, names, strict=True)]
+    texts = [counted(count, name) for count, name in zip(numbers, names, strict=True)]
     texts += [counted(counts.tables, "tables"), f"{counts.entities:,} entities"]
     typer.echo(f"{report.target} has {', '.join(texts)} ({counts.bytes:,} bytes).")
     if report.accounts:

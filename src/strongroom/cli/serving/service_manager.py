@@ -43,8 +43,8 @@ class ServiceManager:
         address = environment.get("NOTIFY_SOCKET", "")
         microseconds = environment.get("WATCHDOG_USEC", "")
         is_meant = environment.get("WATCHDOG_PID", str(pid)) == str(pid)
-        wanted = is_meant and microseconds.isascii() and microseconds.isdigit()
-        watchdog_s = int(microseconds) / _US_PER_S if wanted else 0.0
+        is_wanted = is_meant and microseconds.isascii() and microseconds.isdigit()
+        watchdog_s = int(microseconds) / _US_PER_S if is_wanted else 0.0
         return cls(address if address[:1] in ("/", "@") else None, watchdog_s or None)
 
     def begin(self) -> None:

@@ -64,23 +64,23 @@ class ServerAddress:
 
     def get(self, path: str, timeout_s: float) -> HttpAnswer:
         """Return the answer to one GET. Raises: NoAnswer."""
-        found: list[HttpAnswer | Exception] = []
+        answers: list[HttpAnswer | Exception] = []
 
         def ask() -> None:
             try:
-                found.append(self._get(path, timeout_s))
+                answers.append(self._get(path, timeout_s))
             except (OSError, http.client.HTTPException, ValueError) as error:
-                found.append(error)
+                answers.append(error)
 
         # A socket's timeout starts again with each byte. The thread bounds the whole request.
         asking = threading.Thread(target=ask, name="status", daemon=True)
         asking.start()
         asking.join(timeout_s)
-        if not found:
+        if not answers:
             raise NoAnswer(f"no answer within {timeout_s:g} s")
-        if isinstance(found[0], Exception):
-            raise NoAnswer(_reason(found[0]))
-        return found[0]
+        if isinstance(answers[0], Exception):
+            raise NoAnswer(_reason(answers[0]))
+        return answers[0]
 
     def _get(self, path: str, timeout_s: float) -> HttpAnswer:
         connection = (

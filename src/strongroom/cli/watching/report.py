@@ -83,8 +83,8 @@ def measured_of(text: str, now_s: float) -> Measured:
     sums = _sums(text)
 
     def number(name: str) -> int | None:
-        found = sums.get(_PREFIX + name)
-        return None if found is None else int(found)
+        value = sums.get(_PREFIX + name)
+        return None if value is None else int(value)
 
     return Measured(
         uptime_s=_uptime_s(sums.get(_START), now_s),

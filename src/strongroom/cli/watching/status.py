@@ -100,8 +100,8 @@ def _asked(
     if answer.status == 200:
         text = answer.body.decode("utf-8", "replace")
         measured = report.measured_of(text, now_s)
-    found = tuple(report.findings(health, measured, backup_within_s, now_s))
-    return report.StatusReport(url, health, measured, found)
+    problems = tuple(report.findings(health, measured, backup_within_s, now_s))
+    return report.StatusReport(url, health, measured, problems)
 
 
 def _lines(report: StatusReport) -> Iterator[str]:
@@ -156,8 +156,8 @@ def _number(count: int | None) -> str:
 def _moment(seconds_since_1970: float | None) -> str:
     if seconds_since_1970 is None:
         return "none"
-    found = datetime.datetime.fromtimestamp(seconds_since_1970, datetime.UTC)
-    return found.strftime("%Y-%m-%d %H:%M:%S UTC")
+    moment = datetime.datetime.fromtimestamp(seconds_since_1970, datetime.UTC)
+    return moment.strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
 def _size(size_bytes: int | None) -> str:
