@@ -473,12 +473,12 @@ async def serve(
     await app.start()
     assert app.failed is not None
     _log.info("%s", app.description())
-    asked = asyncio.create_task(stop.wait())
+    stopping = asyncio.create_task(stop.wait())
     try:
         started(app)
-        await asyncio.wait((asked, app.failed), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((stopping, app.failed), return_when=asyncio.FIRST_COMPLETED)
     finally:
-        asked.cancel()
+        stopping.cancel()
         began_s = loop.time()
         if not await app.stop():
             _log.warning("some requests did not finish in time and were cut off")

@@ -318,15 +318,15 @@ def account_sources(
 
     Raises: ConfigError.
     """
-    found: dict[str, Account] = {}
+    accounts: dict[str, Account] = {}
     for account in (*_parsed(given), *_of_environment(environment)):
-        if account.name in found:
+        if account.name in accounts:
             raise ConfigError(f"account {account.name!r} is given twice")
-        found[account.name] = account
+        accounts[account.name] = account
     path = file
     if path is None and data is not None:
         path = data / ACCOUNTS_FILE_NAME
-    return AccountSources(tuple(found.values()), path, file is not None)
+    return AccountSources(tuple(accounts.values()), path, file is not None)
 
 
 def roles_source(file: Path | None, data: Path | None) -> RolesSource:

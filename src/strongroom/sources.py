@@ -115,9 +115,9 @@ def _token_keys(keys: str, closing: Callable[[Close], None]) -> TokenKeys:
         return KeyFile(Path(keys))
     # The operator named this one host, so it may be in the server's own network.
     client = CopyClient(SourceHosts.parse((urlsplit(keys).netloc.lower(),)))
-    found = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
-    closing(found.close)
-    return found
+    source = KeyUrl(lambda: fetch(client, keys), asyncio.get_running_loop().time)
+    closing(source.close)
+    return source
 
 
 def served_accounts(settings: Settings) -> ServedAccounts:
@@ -250,12 +250,12 @@ def served_certificate(
 
 
 def _certificate_files(
-    wanted: TlsFiles | PfxFile | SelfSigned, own_directory: Callable[[], Path], clock: Clock
+    tls: TlsFiles | PfxFile | SelfSigned, own_directory: Callable[[], Path], clock: Clock
 ) -> CertificateFiles:
-    if isinstance(wanted, TlsFiles):
-        return pem_files(wanted.certificate, wanted.key)
-    if isinstance(wanted, PfxFile):
-        return pfx_file(wanted.file, wanted.password_file, clock.random_bytes)
+    if isinstance(tls, TlsFiles):
+        return pem_files(tls.certificate, tls.key)
+    if isinstance(tls, PfxFile):
+        return pfx_file(tls.file, tls.password_file, clock.random_bytes)
     from strongroom.servers.certificates.self_signed import self_signed_certificate
 
     make = partial(self_signed_certificate, own_directory(), clock)
