@@ -26,7 +26,7 @@ from strongroom.config import AccountSources, ConfigError, Settings, SetupSource
 from strongroom.engines.base import Unavailable
 from strongroom.servers.identities.accounts_file import change_accounts, read_accounts
 from strongroom.services.core.account import properties
-from strongroom.setup import applying
+from strongroom.setup import run as setup_run
 from strongroom.setup.document import SetupError
 from strongroom.setup.requests import OwnRequests
 from strongroom.testing import InProcessServer
@@ -290,7 +290,7 @@ def test_nobody_reaches_the_server_before_the_setup_is_complete(
 ) -> None:
     setup.write(ALL)
     listening: list[bool] = []
-    apply = applying.apply
+    apply = setup_run.apply
     app = App(setup.settings(), SystemClock(), lambda line: listening.append(bool(app.ports)))
 
     async def watched(*given: Any) -> None:
@@ -298,7 +298,7 @@ def test_nobody_reaches_the_server_before_the_setup_is_complete(
         rules = (await properties(app.services, Service.BLOB, "devstoreaccount1")).cors
         listening.append(not rules)
 
-    monkeypatch.setattr(applying, "apply", watched)
+    monkeypatch.setattr(setup_run, "apply", watched)
 
     async def run() -> None:
         await app.start()
@@ -459,7 +459,7 @@ def test_a_store_that_cannot_serve_ends_the_start_with_a_text(
     async def broken(*given: Any) -> None:
         raise Unavailable("the disk is gone")
 
-    monkeypatch.setattr(applying, "apply", broken)
+    monkeypatch.setattr(setup_run, "apply", broken)
     with pytest.raises(SetupError, match="cannot be completed: the disk is gone"):
         setup.apply()
 

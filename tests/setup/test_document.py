@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from strongroom.setup import lines
-from strongroom.setup.applying import read
 from strongroom.setup.document import SetupError, parse
 from strongroom.setup.files import FILE_BYTES_MAX, content_type, read_key, read_setup
 from strongroom.setup.lines import line_of
+from strongroom.setup.run import read
 
 TEXT = """\
 # a comment

@@ -4,16 +4,20 @@ Lives here: what happens before the accounts are read, before the store is used,
 server can be reached.
 
     read the file   ->   add its accounts and roles   ->   make what is missing in the store
+
+See docs/setup.md.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
 
-from strongroom.auth.accounts import Account, AccountsError
+from strongroom.auth.accounts import Account, Accounts, AccountsError
 from strongroom.clock import Clock
 from strongroom.config import ROLES_FILE_NAME, RolesSource, Settings, SetupSource, check_exposure
 from strongroom.servers.identities.accounts_file import (
@@ -21,13 +25,60 @@ from strongroom.servers.identities.accounts_file import (
     change_accounts,
     read_accounts,
 )
-from strongroom.servers.service_listeners import contexts
+from strongroom.servers.service_listeners import Contexts, contexts
 from strongroom.services.core.outcomes import BROKEN
 from strongroom.services.core.runner import Services
-from strongroom.setup import applying
-from strongroom.setup.document import SetupError
+from strongroom.setup.blobs import BlobsSetup
+from strongroom.setup.cors import make_cors
+from strongroom.setup.document import Located, SetupDocument, SetupError, parse
+from strongroom.setup.files import read_setup
 from strongroom.setup.identities import make_roles, missing_accounts, report_accounts
+from strongroom.setup.places import PlacesSetup
 from strongroom.setup.report import SetupReport, Tell
+from strongroom.setup.requests import OwnRequests
+
+
+@dataclass(frozen=True, slots=True)
+class ReadSetup:
+    """A setup that was read and checked.
+
+    Attributes:
+        folder: the folder from which its paths are seen.
+    """
+
+    document: SetupDocument
+    located: Located
+    folder: Path
+
+
+def read(path: Path) -> ReadSetup:
+    """Read and check a setup file, and the folders that it names. Raises: SetupError."""
+    document, located = parse(str(path), read_setup(path))
+    folder = path.resolve().parent
+    for number, account in enumerate(document.accounts):
+        for index, container in enumerate(account.containers):
+            if container.folder is not None and not os.path.isdir(folder / container.folder):
+                at: list[str | int] = ["accounts", number, "containers", index, "folder"]
+                raise located.error(at, f"{folder / container.folder} is not a folder")
+    return ReadSetup(document, located, folder)
+
+
+async def apply(
+    setup: ReadSetup,
+    services: Services,
+    paths: Contexts,
+    accounts: Accounts,
+    clock: Clock,
+    report: SetupReport,
+) -> None:
+    """Make what is missing in the store. The accounts exist already. Raises: SetupError."""
+    requests = OwnRequests(paths, accounts, clock)
+    places = PlacesSetup(services, requests, report)
+    blobs = BlobsSetup(requests, report, setup.folder)
+    for account in setup.document.accounts:
+        await make_cors(services, requests, report, account)
+        await places.make_all(account)
+        await blobs.make_all(account)
 
 
 class SetupRun:
@@ -42,7 +93,7 @@ class SetupRun:
     def __init__(self, source: SetupSource, tell: Tell) -> None:
         self._variables = source.variables
         self._report = SetupReport(tell, source.overwrites)
-        self._setup = applying.read(source.file)
+        self._setup = read(source.file)
 
     def completed(self, settings: Settings, own_directory: Callable[[], Path]) -> Settings:
         """Return the settings with what has no file of its own: on a server in memory, the
@@ -106,6 +157,6 @@ class SetupRun:
         SetupError."""
         own = contexts(services, accounts, clock)
         try:
-            await applying.apply(self._setup, services, own, accounts, clock, self._report)
+            await apply(self._setup, services, own, accounts, clock, self._report)
         except BROKEN as error:
             raise SetupError(f"the setup cannot be completed: {error}") from None
