@@ -11,7 +11,7 @@ import pytest
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
-from strongroom.cli.serving.mounting import mount_rows
+from strongroom.cli.serving.banner import mount_rows
 from strongroom.testing import Server
 from strongroom.testing.ports import HOST, free_port, port_flags
 from strongroom.wire.smb.framing import prefix

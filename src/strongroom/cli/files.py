@@ -81,7 +81,7 @@ def handles(
     with _file_service(account, endpoint, data, accounts_file) as service:
         opens = list(service.handles(path, below=below))
     if as_json:
-        typer.echo(json.dumps([_facts(one) for one in opens], indent=2))
+        typer.echo(json.dumps([dataclasses.asdict(one) for one in opens], indent=2))
         return
     if not opens:
         typer.echo(f"No client of SMB has anything open in {plain(path)}.")
@@ -195,7 +195,3 @@ def _line(one: OpenHandle) -> str:
     rights = "+".join(one.rights) or "-"
     words = (one.handle, one.client, one.opened, rights, f"/{one.path}")
     return "  ".join(map(plain, words))
-
-
-def _facts(one: OpenHandle) -> dict[str, object]:
-    return dataclasses.asdict(one)

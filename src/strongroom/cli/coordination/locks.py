@@ -73,7 +73,7 @@ def list_(kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAUL
     unreadable: list[str] = []
     with client_of(store) as client:
         point_to_console(client, as_json)
-        for one in _kinds(kind):
+        for one in tuple(Kind) if kind is None else (kind,):
             rows += _views(client, one, unreadable)
     if as_json:
         print_json([_facts(one, view) for one, view in rows])
@@ -84,10 +84,6 @@ def list_(kind: KindOf = None, as_json: AsJson = False, store: StoreUrl = DEFAUL
         typer.echo(f"there is no {kind or _ANY_KIND} in this store yet")
     if unreadable:
         fail(Exit.REFUSED, "\n  ".join([f"not to be read: {len(unreadable)}", *unreadable]))
-
-
-def _kinds(kind: Kind | None) -> tuple[Kind, ...]:
-    return tuple(Kind) if kind is None else (kind,)
 
 
 def _views(client: Client, kind: Kind, unreadable: list[str]) -> list[tuple[Kind, View]]:

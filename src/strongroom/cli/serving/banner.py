@@ -1,6 +1,9 @@
 """The text that `strongroom serve` prints when it is ready: the user's next steps.
 
-Lives here: text. Must not live here: keys other than the development key, which is public.
+Lives here: text. Must not live here: keys other than the development key, which is public. The
+password of an account is the text of its key. Sources of the commands that mount a share:
+mount.cifs(8), mount_smbfs(8), Microsoft's "net use" and New-SmbMapping, the documentation of
+smbprotocol.
 """
 
 from __future__ import annotations
@@ -15,7 +18,6 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
-from strongroom.cli.serving.mounting import mount_rows
 from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback
 from strongroom.servers import one_port, smb
 from strongroom.servers.certificates.tls import TlsUnusable
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
 _ACCOUNTS_SHOWN = 5
 _SERVED = tuple(Service)
+_SHARE = "SHARE"
 
 Urls = dict[Service, list[str]]
 
@@ -199,3 +202,25 @@ def _one_port_rows(account: Account, urls: Urls) -> list[tuple[str, str]]:
 
 def _shown_key(account: Account) -> str:
     return DEVELOPMENT_ACCOUNT_KEY if account == development_account() else "KEY"
+
+
+def mount_rows(host: str, port: int, account: str) -> list[tuple[str, str]]:
+    """Each a label and a command. `host` is how a client on this machine reaches the server."""
+    bracketed = f"[{host}]" if ":" in host else host
+    options = f"vers=3.1.1,port={port},seal,username={account},password=KEY,serverino"
+    return [
+        ("file shares, SMB", f"{bracketed} port {port}; the password is the account's key (KEY)"),
+        ("  smbclient", f"smbclient //{host}/{_SHARE} -p {port} -m SMB3 -U {account}%KEY"),
+        ("  Linux", f"mount -t cifs //{host}/{_SHARE} /mnt -o {options}"),
+        (
+            "  Windows 11",
+            rf"net use * \\{host}\{_SHARE} /user:{account} KEY /tcpport:{port}"
+            " (24H2 and later)",
+        ),
+        ("  macOS", f"mount_smbfs //{account}@{bracketed}:{port}/{_SHARE} ~/mnt"),
+        (
+            "  Python",
+            f'smbclient.register_session("{host}", username="{account}", password=KEY, '
+            f"port={port}) of smbprotocol",
+        ),
+    ]
