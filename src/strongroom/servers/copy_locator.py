@@ -141,7 +141,9 @@ class CopyLocator:
         """The name of the listener that reads this URL; None when it names another server."""
         # The caller's own Host header names this server, even if a proxy maps the port.
         if parts.netloc.lower() == call.client.host.lower():
-            return one_port.NAME if _is_mounted(call) else call.target.service.value
+            # A mount is the port of all services, with a path that begins with a service's name.
+            is_mounted = isinstance(call.client, Request) and bool(call.client.mount)
+            return one_port.NAME if is_mounted else call.target.service.value
         port = parts.port or _DEFAULT_PORTS[parts.scheme]
         hostname = parts.hostname or ""
         for service in _SERVICES:
@@ -210,12 +212,6 @@ def _claim(
     if call.caller.owner:
         return SharedKeyClaim(call.target.account)
     return call.caller.bearer or claim
-
-
-def _is_mounted(call: Call[Any]) -> bool:
-    """Whether the caller used the port of all services, with a path that begins with a service's
-    name."""
-    return isinstance(call.client, Request) and bool(call.client.mount)
 
 
 def _blob_source(parsed: ParsedRequest, container: str, blob: str, generation: int) -> LocalSource:

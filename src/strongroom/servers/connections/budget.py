@@ -134,7 +134,8 @@ class ConnectionBudget:
 
     def end_one(self, port: PortPlaces, now: float) -> bool:
         """End a connection for a newcomer of the port. Returns False if none can be ended."""
-        chosen = self._givers(port)
+        numbers = givers(self._uses(), self._ports.index(port), self.places)
+        chosen = [self._ports[number] for number in numbers]
         is_ended = self._end_found(chosen)
         for _ in range(_SEARCHES_MAX):
             if is_ended:
@@ -171,10 +172,6 @@ class ConnectionBudget:
     def _uses(self) -> list[PortUse]:
         reserve = max(1, self.places // (_RESERVE_DIVISOR * len(self._ports)))
         return [PortUse(len(port.held), min(reserve, port.most), port.most) for port in self._ports]
-
-    def _givers(self, port: PortPlaces) -> list[PortPlaces]:
-        chosen = givers(self._uses(), self._ports.index(port), self.places)
-        return [self._ports[at] for at in chosen]
 
     def _end_found(self, chosen: Sequence[PortPlaces]) -> bool:
         while self._found:

@@ -16,7 +16,6 @@ from strongroom.servers.smb.commands import (
     information,
     ioctl,
     locking,
-    notify,
     transfers,
 )
 from strongroom.servers.smb.state.declarations import CommandRule, CommandTable, Needs, PayloadSizes
@@ -99,7 +98,7 @@ FILE_RULES: Final = (
         Command.CHANGE_NOTIFY,
         32,
         Needs.OPEN,
-        notify.change_notify,
+        directory.change_notify,
         8,
         payload=_sizes_at(4),
         is_large=True,
