@@ -68,11 +68,8 @@ async def import_container(session: ImportSession, document: ContainerDocument) 
     stamp = await session.commit(ref.partition, [ref], steps)
     _count(session, document.account_name, "containers")
     if text is None:
-        place, reason = (
-            f"{document.account_name}/{document.name}",
-            conversions.etag_loss(properties.etag),
-        )
-        session.report.lose("etag", place, reason)
+        place = f"{document.account_name}/{document.name}"
+        session.report.lose("etag", place, conversions.etag_loss(properties.etag))
     return ImportedPlace(stamp)
 
 

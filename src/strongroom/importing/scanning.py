@@ -216,7 +216,7 @@ class _Stream:
     def _peek(self) -> bytes:
         """Return the next byte that is no white space, which is not taken."""
         while True:
-            while self._at < len(self._buffer) and _is_space(self._buffer, self._at):
+            while self._at < len(self._buffer) and self._buffer[self._at] in _SPACE:
                 self._at += 1
             if self._at < len(self._buffer):
                 return self._buffer[self._at : self._at + 1]
@@ -233,10 +233,6 @@ class _Stream:
         self._before += self._at
         self._buffer, self._at = self._buffer[self._at :] + more, 0
         return bool(more)
-
-
-def _is_space(buffer: bytes, at: int) -> bool:
-    return buffer[at] in _SPACE
 
 
 def in_names(names: Collection[str]) -> Callable[[str], bool]:
