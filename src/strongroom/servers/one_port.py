@@ -42,10 +42,7 @@ class Route(NamedTuple):
 class OnePort:
     """Routes requests by host and path.
 
-    Arguments:
-        services: the services that are served.
-        suffixes: the configured host suffixes. A suffix whose first label is a service's name is
-            for that service.
+    A host suffix whose first label is a service's name is for that service.
     """
 
     def __init__(self, services: Iterable[Service], suffixes: Iterable[str]) -> None:
@@ -55,11 +52,8 @@ class OnePort:
         }
 
     def route(self, host: str, path: str) -> Route:
-        """Return the service that a URL is for.
-
-        Arguments:
-            host: the Host header, with or without port.
-            path: exactly as sent, without the query.
+        """`host` is the Host header, with or without port. `path` is as it was sent, without the
+        query.
 
         Raises: StorageError InvalidUri if neither the host nor the path names a service.
         """

@@ -210,11 +210,7 @@ class ConnectionMetrics:
 
 
 class StoreMetrics:
-    """What an operator watches of the store on its disk, as metrics.
-
-    Arguments:
-        facts: returns the present facts. Raises OSError.
-    """
+    """What an operator watches of the store on its disk, as metrics. `facts` may raise OSError."""
 
     def __init__(self, facts: Callable[[], StoreFacts]) -> None:
         self._facts = facts

@@ -166,12 +166,9 @@ class ExchangeRecords:
     def of(
         self, exchange: Exchange, listener: str, ended: int, engine_s: float
     ) -> list[AccessRecord]:
-        """Return the record of an exchange, then those of its parts.
+        """The record of an exchange, then those of its parts.
 
-        Arguments:
-            listener: the name of the port.
-            ended: wall time in ticks.
-            engine_s: how long the request waited for the engine.
+        `ended` is wall time in ticks, `engine_s` how long the request waited for the engine.
         """
         response = exchange.response
         parsed, outcome = _facts_of(None if response is None else response.facts)

@@ -103,7 +103,6 @@ class ServedCertificate:
         return True
 
     async def watch(self) -> None:
-        """Check for changes for ever."""
         self._warn_of_unreadable()
         loop = asyncio.get_running_loop()
         remade_s = loop.time()

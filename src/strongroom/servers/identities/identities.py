@@ -30,10 +30,7 @@ _REMEMBERED: Final = 128
 class ServedIdentities:
     """Judges bearer tokens: the Identities of auth/bearer.py.
 
-    Arguments:
-        issuer: the issuer whose tokens are accepted.
-        keys: its keys; None in development mode, in which signatures are not checked.
-        roles: the current role assignments.
+    `keys` are those of `issuer`; None in development mode, in which signatures are not checked.
     """
 
     def __init__(self, issuer: Issuer, keys: TokenKeys | None, roles: ServedRoles) -> None:

@@ -51,8 +51,6 @@ def change(
     `edit` gets the present rows, and no rows if there is no file. A reader sees the old file or the
     new one, even after a power cut. A file lock makes concurrent changes follow each other. Only
     the owner can read the file.
-
-    Raises: OSError, and every exception of `read` and `edit`.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked_folder(os.fspath(path.parent)) as directory:

@@ -148,7 +148,6 @@ class SessionOwner:
             asyncio.get_running_loop().call_soon(self.notify_break, handle, notice)
 
     def file_id_of(self, handle: Handle) -> FileId | None:
-        """Return the FileId of a handle; None = the handle has none."""
         return self._opens.get(handle.id)
 
     def closed(self, handle: Handle) -> None:

@@ -109,7 +109,6 @@ class IncomingMessage:
         return self.rule.needs
 
     def find_tree(self) -> bool:
-        """Look up the message's tree connect. Returns whether it exists."""
         assert self.session is not None
         self.tree = self.session.trees.get(self._tree_id)
         return self.tree is not None

@@ -219,7 +219,6 @@ class ChainRun:
         return SmbAnswer(write_error(data, in_context=self._state.dialect == DIALECT_311), status)
 
     def _inherit(self, incoming: IncomingMessage, answer: SmbAnswer) -> None:
-        """Store the ids that the next element inherits."""
         chain, header = self._chain, incoming.header
         if incoming.session is not None:
             chain.session_id = incoming.session.id
@@ -344,7 +343,6 @@ class ChainRun:
 
 
 def _is_long_work(ready: Sequence[OutgoingMessage], sealing: Sealing | None) -> bool:
-    """Return whether these answers take long to encrypt or to sign."""
     size_bytes = sum([one.size_bytes for one in ready])
     if size_bytes <= ON_LOOP_BYTES_MAX:
         return False

@@ -104,10 +104,8 @@ def binding_refusal(session_signing: int, signing: int) -> int:
     always refused.
 
     Multichannel is not offered. A difference in AES-GMAC is answered first, as Windows does.
-
-    Arguments:
-        session_signing: the algorithm of the session's connection.
-        signing: that of the second one.
+    `session_signing` is the algorithm of the session's connection, `signing` that of the second
+    one.
     """
     if session_signing == signing or AES_GMAC not in (session_signing, signing):
         return STATUS_REQUEST_NOT_ACCEPTED

@@ -28,10 +28,7 @@ class LogonDelays:
         self._free_at: dict[str, float] = {}  # when an address's failures are forgotten
 
     def reserve(self, address: str, now: float) -> float | None:
-        """Count an attempt as failed until `succeeded` is called.
-
-        Arguments:
-            now: seconds of any clock.
+        """Count an attempt as failed until `succeeded` is called. `now` is in seconds of any clock.
 
         Returns: how long to wait before the attempt; None = too many wait already, so that it must
             be refused.

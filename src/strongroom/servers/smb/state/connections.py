@@ -38,9 +38,6 @@ class SmbShared:
     """The state that the connections of a listener share.
 
     Arguments:
-        accounts: the accounts that may log on now.
-        connect_share: finds a share.
-        commands: the rules of all commands.
         threads: runs encryption and signatures of large messages.
         observers: are told of each message.
 

@@ -53,9 +53,7 @@ class PendingRequests:
     def cancel(self, header: Header, *, is_encrypted: bool) -> None:
         """Carry out CANCEL: cancel the request that a header names. An unknown one is no error.
 
-        Arguments:
-            is_encrypted: whether CANCEL came encrypted. Without encryption it cannot cancel an
-                encrypted request.
+        A CANCEL that came without encryption cannot cancel an encrypted request.
         """
         if header.flags & ASYNC_COMMAND:
             element = self._by_async_id.get(header.async_id)
@@ -76,11 +74,10 @@ class PendingRequests:
             _cancel(element)
 
     def cancel_without_open(self, session: SmbSession, tree: TreeConnect | None = None) -> None:
-        """Cancel those requests of a session that have no open yet. A request that has an open is
-        answered when the open ends.
+        """Cancel those requests of a session, or of one of its tree connects, that have no open
+        yet.
 
-        Arguments:
-            tree: only those of this tree connect; None = of all.
+        A request that has an open is answered when the open ends.
         """
         for element in self._by_message.values():
             is_of_tree = tree is None or element.tree is tree

@@ -176,12 +176,10 @@ class SmbSession:
         return tree
 
     def add_open(self, tree: TreeConnect, target: OpenTarget, persistent: int) -> SmbOpen:
-        """Give an open its FileId.
+        """Give an open its FileId. Raises: SmbError when there are too many; the target is then not
+        ended.
 
-        Arguments:
-            persistent: the half that stays when a durable open moves to a new connection.
-
-        Raises: SmbError when there are too many opens; the target is then not ended.
+        `persistent` is the half that stays when a durable open moves to a new connection.
         """
         if len(self.opens) >= OPENS_MAX:
             raise SmbError(STATUS_INSUFFICIENT_RESOURCES)
@@ -194,13 +192,9 @@ class SmbSession:
         return opened
 
     def find_open(self, file_id: FileId, *, is_inherited: bool = False) -> SmbOpen:
-        """Return the open that a FileId names.
+        """Return the open that a FileId names. Raises: SmbError(FILE_CLOSED).
 
-        Arguments:
-            is_inherited: whether the FileId comes from the chain, so that the client may not know
-                it yet.
-
-        Raises: SmbError(FILE_CLOSED).
+        An inherited FileId comes from the chain, so that the client may not know it yet.
         """
         opened = self.opens.get(file_id.volatile)
         if opened is None or opened.file_id.persistent != file_id.persistent:

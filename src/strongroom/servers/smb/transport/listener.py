@@ -33,12 +33,9 @@ class SmbListener:
     """A server of SMB 3, and of SMB 2.1 where encryption is not required.
 
     Arguments:
-        budget: the places for connections of all servers of the process; None = this server has
-            its own.
-        accounts: the accounts that may log on now.
-        connect_share: finds a share.
+        budget: the places for connections of all servers of the process; None = this server has its
+            own.
         commands: the rules of the commands beside those that set a connection up.
-        observers: are told of each message.
     """
 
     def __init__(

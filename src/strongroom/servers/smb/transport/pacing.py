@@ -41,20 +41,18 @@ class SmbPacing:
         self._is_logged_on = True
 
     def waits_since(self, *, has_begun: bool) -> float:
-        """Return since when the connection waits for its client.
+        """Since when the connection waits for its client.
 
-        Arguments:
-            has_begun: whether the client has begun something. Before the first logon, progress
-                does not count then, or a logon in small pieces would never give way.
+        Before the first logon, progress does not count if the client `has_begun` something. A logon
+        in small pieces would else never give way.
         """
         return self._made_at if has_begun and not self._is_logged_on else self.progress_at
 
     def late(self, now: float, incomplete_bytes_max: int | None) -> Iterator[tuple[SmbEvent, str]]:
         """Yield an event for each limit that has passed, and the reason for the log.
 
-        Arguments:
-            incomplete_bytes_max: the size that the frame in arrival may have; None if there is
-                none.
+        `incomplete_bytes_max` is the size that the frame in arrival may have; None if there is
+        none.
         """
         settings = self._settings
         if not self._is_logged_on and now > self._made_at + settings.authenticate_s:
