@@ -49,7 +49,6 @@ class _Feed:
             yield piece
 
     async def next_bytes(self, size_bytes: int) -> AsyncIterator[bytes]:
-        """Yield the next `size_bytes` bytes."""
         while size_bytes:
             piece = self._rest or next(self._pieces)
             taken, self._rest = piece[:size_bytes], piece[size_bytes:]

@@ -109,7 +109,6 @@ def etag(text: str | None) -> str | None:
 
 
 def etag_loss(text: str | None) -> str:
-    """Return the reason why an ETag is not kept."""
     return f"its ETag {(text or '')[:80]!r} cannot be kept, so it gets another one"
 
 
@@ -268,7 +267,6 @@ def copy(document: BlobPropertiesDocument) -> Copy | None:
 
 
 def block_id(name: str) -> bytes:
-    """Return the id of a block. Raises NotConvertible."""
     try:
         decoded = base64.b64decode(name, validate=True)
     except (binascii.Error, ValueError):

@@ -267,5 +267,4 @@ class ServicesDocument(_Document, frozen=True, kw_only=True):
 
 
 def entities_of(account: str, table: str) -> str:
-    """Return the name of the collection with a table's entities."""
     return f"{account}${table}"

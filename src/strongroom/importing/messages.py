@@ -56,7 +56,6 @@ async def import_message(
 
 
 def is_expired(document: MessageDocument, now: int) -> bool:
-    """Return whether the message has expired. Raises NotConvertible."""
     return conversions.time(document.expiration_time, "time of expiry") <= now
 
 

@@ -100,7 +100,6 @@ class _Counted:
         self._progress = progress
 
     def advanced(self, size_bytes: int) -> None:
-        """Note that so many bytes were read."""
         self._done += size_bytes
         if self._progress is not None:
             self._progress(min(self._done, self._total), self._total)
@@ -117,7 +116,6 @@ async def _fill(
     advanced: Callable[[int], None],
     clock: Clock,
 ) -> None:
-    """Import everything into a new store."""
     store = await open_store(directory, clock, options=_OPTIONS)
     try:
         session = ImportSession(store, clock, folder, draft, advanced)

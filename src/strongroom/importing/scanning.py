@@ -236,5 +236,4 @@ class _Stream:
 
 
 def in_names(names: Collection[str]) -> Callable[[str], bool]:
-    """Return the test whether a collection is one of these."""
     return lambda name: name in names
