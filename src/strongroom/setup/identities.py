@@ -31,13 +31,10 @@ def missing_accounts(
     folder: Path,
     environment: Mapping[str, str],
 ) -> list[Account]:
-    """Return the accounts of the file that are not known, with their keys.
+    """The accounts of the file that are not known, with their keys. Raises: SetupError.
 
-    Arguments:
-        known: the accounts that are given elsewhere, or are in the accounts file.
-        folder: the folder from which the file's paths are seen.
-
-    Raises: SetupError.
+    `known` are those that are given elsewhere, or are in the accounts file. The file's paths are
+    seen from `folder`.
     """
     return [
         _account(number, one, located, folder, environment)

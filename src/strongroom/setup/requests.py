@@ -93,10 +93,8 @@ class OwnRequests:
         return Answer(response)
 
     async def do(self, asked: Asked, unless: str = "") -> bool:
-        """Send a request that is to succeed. Return whether it did.
-
-        Arguments:
-            unless: the error code with which it may fail.
+        """Send a request that is to succeed. Return whether it did; it may fail with the error code
+        `unless`.
 
         Raises: SetupError when it is refused with another one.
         """

@@ -82,10 +82,7 @@ async def apply(
 
 
 class SetupRun:
-    """A setup file that is being applied.
-
-    Arguments:
-        tell: prints a line.
+    """A setup file that is being applied. `tell` prints a line.
 
     Raises: SetupError when the file cannot be read or is wrong. Nothing has changed then.
     """
@@ -96,13 +93,10 @@ class SetupRun:
         self._setup = read(source.file)
 
     def completed(self, settings: Settings, own_directory: Callable[[], Path]) -> Settings:
-        """Return the settings with what has no file of its own: on a server in memory, the
-        accounts, and the place of the roles file.
+        """The settings with what has no file of its own: on a server in memory, the accounts, and
+        the place of the roles file.
 
-        Arguments:
-            own_directory: returns a folder that ends with the server.
-
-        Raises: SetupError, ConfigError.
+        `own_directory` returns a folder that ends with the server. Raises: SetupError, ConfigError.
         """
         missing = self._missing(settings)  # a key that cannot be read is told before a change
         check_exposure(settings, missing)
@@ -116,12 +110,10 @@ class SetupRun:
         return settings
 
     def add_identities(self, before: Settings, settings: Settings) -> None:
-        """Add the accounts and roles that are missing to their files, and say so.
+        """Add the accounts and roles that are missing to their files, and say so. Raises:
+        SetupError.
 
-        Arguments:
-            before: the settings as they were before `completed`.
-
-        Raises: SetupError.
+        `before` are the settings as they were before `completed`.
         """
         missing = self._missing(before)
         file = settings.accounts.file
