@@ -91,11 +91,10 @@ def given_values(
     environment: Mapping[str, str],
     file: Mapping[str, Given] = _NO_FILE,
 ) -> Values:
-    """Return the value of each flag. End the command if one cannot be read.
+    """The value of each flag. End the command if one cannot be read.
 
-    Arguments:
-        command_line: the texts that were given with each flag, by its name.
-        file: the values of the configuration file, by the flag's name.
+    `command_line` has the texts that were given with each flag, `file` the values of the
+    configuration file.
     """
     higher = {flag.name: given_value(flag, command_line, environment) for flag in flags}
     lower = {name: one for name, one in file.items() if higher[name].source < one.source}

@@ -78,8 +78,6 @@ def minutes() -> ValueKind:
 
 
 def choice(*names: str) -> ValueKind:
-    """Return the kind of a value that is one of a few names."""
-
     def read(text: str) -> str:
         if text not in names:
             raise ValueError(f"give one of {', '.join(names)}" if names[1:] else f"give {names[0]}")

@@ -112,11 +112,9 @@ def findings(
     backup_within_s: float | None,
     now_s: float,
 ) -> Iterator[str]:
-    """Yield what needs an operator, a sentence each.
+    """Yield what needs an operator, a sentence each. `now_s` is in seconds since 1970.
 
-    Arguments:
-        backup_within_s: the age that the last backup may have; None = it is not judged.
-        now_s: the present time in seconds since 1970.
+    `backup_within_s` is the age that the last backup may have; None = it is not judged.
     """
     if health.status != "ready":
         yield f"it is not ready: {health.status}"
