@@ -59,7 +59,6 @@ class ServerObservers:
             telemetry.add(AccessLogMetrics(self.access_log.writer))
 
     async def close(self) -> None:
-        """Write and send what waits."""
         if self.tracing is not None:
             await self.tracing.close()
         if self.access_log is not None:
