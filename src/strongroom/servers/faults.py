@@ -108,7 +108,6 @@ class FaultInjector:
         return destination in self._held
 
     async def wait_until_released(self, destination: str) -> None:
-        """Wait until a copy to this blob may proceed."""
         while destination in self._held:
             await self._changed.wait()
 

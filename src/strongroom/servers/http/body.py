@@ -123,8 +123,6 @@ def _broken(what: str) -> StorageError:
 
 
 class EmptyBody:
-    """The body of a request without one."""
-
     __slots__ = ()
 
     size_bytes: int | None = 0

@@ -114,7 +114,6 @@ class Handling(msgspec.Struct, eq=False):
                 owner.large_answers.release(self)
 
     def _is_reusable(self) -> bool:
-        """Whether the connection can be used again after this answer."""
         if self._owner.draining or not self._head.keep_alive or not self._client.is_reusable:
             return False
         left_bytes = self.body.left_bytes

@@ -52,8 +52,6 @@ _DIALECTS: Final = {
 
 
 class FileTarget:
-    """An open of a file or directory."""
-
     __slots__ = ("_services", "handle")
 
     def __init__(self, services: Services, handle: Handle) -> None:

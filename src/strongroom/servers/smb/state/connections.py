@@ -135,7 +135,6 @@ class ConnectionState:
 
     @property
     def io_bytes_max(self) -> int:
-        """MaxTransactSize, MaxReadSize and MaxWriteSize."""
         return self.shared.settings.io_bytes_max
 
     def add_session(self) -> SmbSession:

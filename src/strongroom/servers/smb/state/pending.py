@@ -64,7 +64,6 @@ class PendingRequests:
         _cancel(element)
 
     def cancel_all(self) -> None:
-        """Cancel all requests, since the connection has ended."""
         for element in {*self._by_message.values(), *self._by_async_id.values()}:
             _cancel(element)
 

@@ -215,7 +215,6 @@ class SmbSession:
         return True
 
     async def end_tree(self, tree: TreeConnect) -> None:
-        """Remove a tree connect, and end its opens."""
         if self.trees.get(tree.id) is tree:
             del self.trees[tree.id]
             self._all_trees.release()
@@ -225,7 +224,6 @@ class SmbSession:
         )
 
     async def end(self, reason: DisconnectReason) -> None:
-        """Remove all tree connects, and end all opens."""
         self._all_trees.release(len(self.trees))
         self.trees.clear()
         await self._end(list(self.opens.values()), reason)

@@ -66,7 +66,6 @@ class RequestsInProgress:
         return self._busy_bytes > 0 and self._memory.is_full
 
     def add_busy_bytes(self, delta_bytes: int) -> None:
-        """Add to their memory; a negative number subtracts."""
         if delta_bytes:
             self._busy_bytes += delta_bytes
             self._memory.add_busy_bytes(delta_bytes)
