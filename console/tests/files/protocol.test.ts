@@ -235,6 +235,12 @@ describe("uploads", () => {
     expect(sent.at(-1)?.url.pathname).toBe(sent[0]?.url.pathname);
   });
 
+  it("that may not even begin say so, and delete nothing", async () => {
+    const sent = serve(() => 403);
+    await expect(uploadFile(target, file, watch())).rejects.toMatchObject({ name: "ServiceError", status: 403 });
+    expect(sent.map((one) => one.method)).toEqual(["PUT"]);
+  });
+
   it("say what they leave behind", async () => {
     serve((one) => (one.method === "DELETE" ? 403 : one.url.searchParams.get("comp") === "range" ? 400 : 201));
     await expect(uploadFile(target, file, watch())).rejects.toBeInstanceOf(LeftBehind);

@@ -2,97 +2,45 @@
 
 from __future__ import annotations
 
-import json
 import ssl
 import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
-from strongroom.testing.ports import HOST, free_port
-from strongroom.testing.server import Server
-from tests.auth import tokens
-from tests.conformance.client import PUT_BLOB, Client
-from tests.interop.console.browsers import EVENT_TIMEOUT_MS, Console
+from strongroom.testing.ports import HOST
+from tests.conformance.client import PUT_BLOB
+from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY
-from tests.servers.console.small_issuer import CLIENT, SmallIssuer, issuing
+from tests.proof.console.issuer_windows import (
+    SignedInAt,
+    issuer_and_server,
+    issuer_window,
+    sign_in,
+)
 
 ALICE, OLGA = "alice", "olga"
 CONTAINER, BLOB = "issued", "a b"
-STORED = "JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie])"
-
-
-@dataclass
-class SignedInAt:
-    """A server with a console over TLS, the issuer of its tokens, and a client of its blobs."""
-
-    url: str
-    issuer: SmallIssuer
-    client: Client
-
-    def issue_for(self, principal: str) -> str:
-        """Let the issuer know this person from now on; return the token that it will give."""
-        token = tokens.token(iss=self.issuer.url, oid=principal)
-        self.issuer.access_token = token
-        return token
 
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SignedInAt]:
-    folder: Path = tmp_path_factory.mktemp("issuer")
-    keys, roles, port = folder / "keys.json", folder / "roles.json", free_port()
-    keys.write_bytes(tokens.key_set())
-    rows = ((ALICE, "Storage Blob Data Contributor"), (OLGA, "Strongroom Operator"))
-    assignments = [
-        {"principal": principal, "role": role, "account": KEY.account} for principal, role in rows
-    ]
-    roles.write_text(json.dumps({"assignments": assignments}))
-    roles.chmod(0o600)
-    with issuing(folder) as issuer:
-        flags = (
-            *("--console-port", str(port), "--tls"),
-            *("--oauth-issuer", issuer.url, "--oauth-keys", str(keys)),
-            *("--roles-file", str(roles), "--console-oidc-client", CLIENT),
-        )
-        trusted = {"SSL_CERT_FILE": str(issuer.certificate)}
-        with Server.start(flags=flags, environment=trusted, test_clock=False) as server:
-            client = Client(server.port, KEY)
-            client.put(f"/{CONTAINER}?restype=container")
-            client.put(f"/{CONTAINER}/{urllib.parse.quote(BLOB)}", PUT_BLOB, b"issued")
-            yield SignedInAt(f"https://{HOST}:{port}", issuer, client)
-            client.close()
+    roles = {ALICE: "Storage Blob Data Contributor", OLGA: "Strongroom Operator"}
+    with issuer_and_server(tmp_path_factory.mktemp("issuer"), roles) as running:
+        client = running.client(running.server.url)
+        client.put(f"/{CONTAINER}?restype=container")
+        client.put(f"/{CONTAINER}/{urllib.parse.quote(BLOB)}", PUT_BLOB, b"issued")
+        client.close()
+        yield running
 
 
 @pytest.fixture
 def window(browser: Browser, place: SignedInAt) -> Iterator[Console]:
-    """A window at the sign-in. At the end, it asked the issuer for nothing but the sign-in, and
-    nothing is stored."""
-    place.issuer.mood = ""
-    place.issuer.asked.clear()
-    context = browser.new_context(
-        ignore_https_errors=True, permissions=["clipboard-read", "clipboard-write"]
-    )
-    context.set_default_timeout(EVENT_TIMEOUT_MS)
-    console = Console(context.new_page(), place.url)
-    yield console
-    foreign = [one.url for one in console.sent if not one.url.startswith(place.url)]
-    assert all(url.startswith(f"{place.issuer.url}/authorize?") for url in foreign), foreign
-    assert console.page.evaluate(STORED) == '[{},{},""]'
-    assert console.page.evaluate("window.violations") == []
-    assert console.complaints == []
-    context.close()
-
-
-def sign_in(console: Console, place: SignedInAt, path: str = "/") -> None:
-    """Follow the link to the issuer, from an address of the page."""
-    console.open(path)
-    name = f"Sign in with {urllib.parse.urlsplit(place.issuer.url).netloc}"
-    console.page.get_by_role("link", name=name, exact=True).click()
+    with issuer_window(browser, place) as console:
+        yield console
 
 
 def test_a_data_role_comes_back_to_its_address(window: Console, place: SignedInAt) -> None:
@@ -176,7 +124,7 @@ def test_a_link_is_signed_with_a_delegation_key(window: Console, place: SignedIn
     window.button("Copy").click()
     expect(window.page.get_by_text("The link was copied.")).to_be_visible()
     link = window.page.evaluate("navigator.clipboard.readText()")
-    assert link.startswith(f"https://{HOST}:{place.client.port}/{KEY.account}/{CONTAINER}/")
+    assert link.startswith(f"https://{HOST}:{place.server.port}/{KEY.account}/{CONTAINER}/")
     assert f"skoid={ALICE}" in link
     unverified = ssl._create_unverified_context()
     with urllib.request.urlopen(link, context=unverified) as answer:

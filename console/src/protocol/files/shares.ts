@@ -96,7 +96,10 @@ export interface ShareProperties {
 }
 
 export async function shareProperties(place: SharePlace, signal?: AbortSignal): Promise<ShareProperties> {
-  const { headers } = await askShare(place, "HEAD", { signal });
+  // Not HEAD: its refusals have no words.
+  const answer = await askShare(place, "GET", { signal });
+  await answer.arrayBuffer();
+  const { headers } = answer;
   const get = (name: string): string => headers.get(name) ?? "";
   return {
     modified: timeOf(get("last-modified")),

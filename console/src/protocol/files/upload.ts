@@ -38,10 +38,9 @@ export async function uploadFile(place: PathPlace, file: File, watch: FileUpload
   const temporary = { ...place, path: [...parentOf(place).path, temporaryName()] };
   watch.signal.throwIfAborted();
   const kept = watch.replaces ? await keptHeaders(place, watch.signal) : {};
+  await created(temporary, file, watch.signal);
   let isNamed = false;
   try {
-    // Without the signal: a creation that goes on after its abort would leave the file behind.
-    await tried(watch.signal, () => createFile(temporary, file.size, file.type ? { "x-ms-content-type": file.type } : {}));
     await putPieces(temporary, file, watch);
     watch.signal.throwIfAborted();
     watch.commits();
@@ -53,6 +52,33 @@ export async function uploadFile(place: PathPlace, file: File, watch: FileUpload
     if (isNamed && error instanceof NoAnswer && !wasThere) return;
     throw error;
   }
+}
+
+/** Make the temporary file. One that was perhaps made by an attempt that failed is deleted again. */
+async function created(temporary: PathPlace, file: File, signal: AbortSignal): Promise<void> {
+  const headers: Record<string, string> = file.type ? { "x-ms-content-type": file.type } : {};
+  let isPerhapsThere = false;
+  const create = async (): Promise<void> => {
+    try {
+      // Without the signal: a creation that goes on after its abort would leave the file behind.
+      await createFile(temporary, file.size, headers);
+    } catch (error) {
+      isPerhapsThere ||= !isRefusal(error);
+      throw error;
+    }
+  };
+  try {
+    await tried(signal, create);
+  } catch (error) {
+    // Who may not create may not delete either: what was refused is said, and not that.
+    if (isPerhapsThere) await removed(temporary, error);
+    throw error;
+  }
+}
+
+/** Whether the service said that it did nothing. */
+function isRefusal(error: unknown): boolean {
+  return error instanceof ServiceError && error.status >= 400 && error.status < 500;
 }
 
 /** Rename the temporary file; again if the server refuses for a moment. If an answer is lost, look what became of it. */

@@ -50,6 +50,7 @@ export function ShareList({ owner }: { readonly owner: string }): JSX.Element {
         return words.made(share);
       }}
       lacks={{ make: lacking("createShare"), remove: lacking("deleteShare") }}
+      unlisted={words.nameTheShare}
       remove={(share) => deleteShare(placeOf(share), heldId(placeOf(share)))}
       actOf={(row, changed) => (row.deletedVersion ? (
         <FileActButton act="restoreShare" kind="quiet" text={texts.blobs.restore} name={texts.blobs.restoreNamed(row.name)} onClick={() => { restore(row, changed); }} />

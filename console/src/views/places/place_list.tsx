@@ -10,6 +10,7 @@ import { ConfirmByName, FormDialog } from "../../components/dialog";
 import { Empty, Problem } from "../../components/messages";
 import { ViewHead } from "../../components/parts";
 import { RightButton } from "../../components/rights";
+import { ServiceError } from "../../protocol/errors";
 import { say } from "../../state/toasts";
 import { texts } from "../../texts";
 
@@ -72,6 +73,8 @@ export interface PlaceListProps<Place> {
   readonly remove: (name: string) => Promise<void>;
   /** The texts of the rights that the sign-in lacks for both; "" for none. */
   readonly lacks: { readonly make: string; readonly remove: string };
+  /** What to do instead, where the service refuses to list. */
+  readonly unlisted?: string;
 }
 
 export function PlaceList<Place>(props: PlaceListProps<Place>): JSX.Element {
@@ -106,6 +109,7 @@ export function PlaceList<Place>(props: PlaceListProps<Place>): JSX.Element {
         {props.filters && <div class="toolbar-end">{props.filters}</div>}
       </div>
       <Problem error={error.value} />
+      {props.unlisted && error.value instanceof ServiceError && error.value.status === 403 && <p class="hint">{props.unlisted}</p>}
       {rows.length > 0 && <Rows props={props} rows={rows} changed={changed} doom={(name) => { doomed.value = name; }} />}
       {page.value && rows.length === 0 && (
         <Empty title={prefix.value ? words.noneWithPrefix : words.emptyTitle}>{prefix.value ? words.noneWithPrefixHint : words.empty}</Empty>
