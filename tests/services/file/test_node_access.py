@@ -12,7 +12,7 @@ from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles.deciding import Touched
 from strongroom.services.file.names.smb_properties import SmbProperties
-from strongroom.services.file.node import changing
+from strongroom.services.file.node import changing, moving
 from strongroom.services.file.node import reading as node_reading
 from strongroom.services.file.node.access import by_handle
 from strongroom.services.file.node.changing import (
@@ -23,7 +23,7 @@ from strongroom.services.file.node.changing import (
 )
 from strongroom.services.file.opens.admission import enter
 from strongroom.services.file.opens.open_handle import ShareAccess
-from strongroom.services.file.rest import files, nodes, ranges
+from strongroom.services.file.rest import files, nodes, ranges, renaming
 from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
 from strongroom.services.file.snapshots.past_sweep import sweep_bytes
@@ -31,6 +31,7 @@ from strongroom.store.core.extents import Draft
 from strongroom.store.core.extents.model import CLEARS_MAX, WRITE_BYTES_MAX
 from tests.services import container_calls as given
 from tests.services import file_calls as do
+from tests.services.file.test_file_renames import move
 
 READ_ONLY = SetFileProperties(smb=SmbProperties(attributes="ReadOnly"))
 REFUSED = (412, "ReadOnlyAttribute")
@@ -203,5 +204,39 @@ def test_no_lease_is_named_for_a_name_that_is_free() -> None:
         expected = (412, "LeaseNotPresentWithFileOperation")
         assert await given.refused(do.create(on, "f", lease_id=lease_id)) == expected
         assert await do.names(on) == []
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize(
+    ("new", "meanwhile", "expected"),
+    [
+        ("d/new", lambda on: do.write(on, "d/new", b"other"), (409, "ResourceAlreadyExists")),
+        ("new", lambda on: move(on, "d", "e", whole=True), (404, "ResourceNotFound")),
+    ],
+    ids=["target", "source"],
+)
+def test_a_move_sees_a_path_that_changes_before_its_commit(
+    monkeypatch: pytest.MonkeyPatch,
+    new: str,
+    meanwhile: Callable[[Services], Awaitable[Any]],
+    expected: tuple[int, str],
+) -> None:
+    async def scenario() -> None:
+        on = await do.services()
+        await do.mkdir(on, "d")
+        await do.write(on, "d/old", b"old")
+        is_changed = False
+
+        async def block_late(*values: Any) -> Any:
+            nonlocal is_changed
+            if not is_changed:
+                is_changed = True
+                await meanwhile(on)
+            return await moving.block_opens(*values)
+
+        monkeypatch.setattr(renaming, "block_opens", block_late)
+        assert await given.refused(move(on, "d/old", new)) == expected
+        assert do.problems(on) == []
 
     given.run(scenario)
