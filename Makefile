@@ -29,7 +29,7 @@ BUILT := . $(patsubst %/,%,$(dir $(wildcard distributions/*/pyproject.toml)))
 CHECKS := check-types check-tidy check-darwin check-win32 check-console check-layers check-format
 WHOLE_OUTPUT := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 # What is built into a site; every page keeps its place, so that links stay as they are.
-PAGES = $(wildcard *.md docs/*.md docs/*/*.md benchmarks/README.md console/README.md tests/README.md docs/site/*.css docs/site/*.js docs/pictures/*/*)
+PAGES = $(wildcard *.md docs/*.md docs/*/*.md docs/*/*/*.md benchmarks/README.md console/README.md tests/README.md docs/site/*.css docs/site/*.js docs/pictures/*/*)
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 

@@ -1,7 +1,7 @@
 """Every write that a lease guards, by the type of the blob that it changes.
 
-Must not live here: the expected answers (docs/operations/blob.md, B-LOP-07). Delete Blob is not
-here, since no other write passes after it.
+Must not live here: the expected answers (docs/operations/blob/leases.md, B-LOP-07). Delete Blob
+is not here, since no other write passes after it.
 """
 
 from __future__ import annotations

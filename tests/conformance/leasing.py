@@ -1,7 +1,7 @@
 """Leases in every state of the tables, for a container or a blob, and the tables themselves.
 
-`table("B-LSE")` reads docs/operations/blob.md; `Leased` moves one resource into a state by real
-requests and the server's clock. Source: "Lease Blob", "Lease Container".
+`table("B-LSE")` reads docs/operations/blob/leases.md; `Leased` moves one resource into a state by
+real requests and the server's clock. Source: "Lease Blob", "Lease Container".
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ STATES = ("available", "leased(A)", "breaking(A)", "broken(A)", "expired(A)")
 DURATION_S = 60
 BREAK_S = 20
 
-_TRANSCRIPT = Path(__file__).parents[2] / "docs" / "operations" / "blob.md"
+_TRANSCRIPT = Path(__file__).parents[2] / "docs/operations/blob/leases.md"
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,9 +75,15 @@ def _list(cell: str) -> tuple[str, ...]:
     return () if cell == "-" else tuple(cell.split(", "))
 
 
+def rules_text(service: str) -> str:
+    """The pages that have the rules of a service: its own, and those of its subjects."""
+    pages = (DOCS / f"{service}.md", *sorted((DOCS / service).glob("*.md")))
+    return "\n".join(page.read_text(encoding="utf-8") for page in pages)
+
+
 def rule_numbers(service: str) -> list[str]:
     """Return the numbers of all rules of `service`."""
-    return RULE.findall((DOCS / f"{service}.md").read_text())
+    return RULE.findall(rules_text(service))
 
 
 def examples(service: str) -> list[Example]:

@@ -7,7 +7,7 @@ import pytest
 from strongroom.operations.blob import endpoint as blob_service
 from strongroom.operations.blob import unserved
 from strongroom.operations.core.endpoint import Endpoint
-from tests.operations.transcript import DOCS, rows, rule_numbers
+from tests.operations.transcript import rows, rule_numbers, rules_text
 from tests.tidy import compatibility
 from tests.tidy.compatibility import NO, NO_EFFECT, PARTLY, REFUSED, YES
 from tests.tidy.test_transcript import ENDPOINTS
@@ -68,8 +68,8 @@ def test_what_is_served_in_part_is_in_the_words_of_its_rule(title: str) -> None:
 def rule_text(rule: str) -> str:
     """The line of a rule."""
     service = {"B": "blob", "Q": "queue", "T": "table", "F": "file"}[rule[0]]
-    text = (DOCS / f"{service}.md").read_text(encoding="utf-8")
-    [line] = [line for line in text.splitlines() if line.startswith(f"- **{rule}** ")]
+    lines = rules_text(service).splitlines()
+    [line] = [line for line in lines if line.startswith(f"- **{rule}** ")]
     return line
 
 

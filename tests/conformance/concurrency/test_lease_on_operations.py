@@ -1,6 +1,6 @@
 """The effect of a lease on every operation on a blob: rules B-LOP-01 to B-LOP-11.
 
-The cells are read from docs/operations/blob.md; the server's clock leads to each state.
+The cells are read from docs/operations/blob/leases.md; the server's clock leads to each state.
 """
 
 from __future__ import annotations

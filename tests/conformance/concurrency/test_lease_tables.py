@@ -2,7 +2,7 @@
 
 B-LSE-01 B-LSE-02 B-LSE-03 B-LSE-04 B-LSE-05 B-LSE-06 B-LSE-07 B-LSE-08 B-LSE-09 B-LSE-10 B-LSE-11
 B-LSE-12 B-LSE-13, and what container leases do to other operations: B-LCO-01 B-LCO-02 B-LCO-03
-B-LCO-04 B-LCO-05 B-LCO-06. The cells are read from docs/operations/blob.md.
+B-LCO-04 B-LCO-05 B-LCO-06. The cells are read from docs/operations/blob/leases.md.
 """
 
 from __future__ import annotations

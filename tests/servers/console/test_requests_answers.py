@@ -181,7 +181,7 @@ def test_a_wrong_signature_shows_what_was_signed_to_the_owner_only(
     expected = string_to_sign("SharedKey", "devstoreaccount1", "GET", target, fields, False)
     assert found.why.string_to_sign == expected.replace(lease, "1111***")
     assert found.why.rule == "B-SKY-02"
-    assert found.why.link is not None and found.why.link.endswith("blob.md#sharedkey")
+    assert found.why.link is not None and found.why.link.endswith("blob/access.md#sharedkey")
     assert "auth.shared_key.verify" in found.why.text
     (mistake,) = found.why.mistakes
     assert "cannot be told apart" in mistake

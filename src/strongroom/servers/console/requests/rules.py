@@ -16,7 +16,10 @@ from strongroom.auth.request import Service
 from strongroom.servers.access_log.exchanges import rule_name
 from strongroom.servers.console.requests.kept import RefusalNote
 
-_BLOB: Final = "docs/operations/blob.md"
+_ACCESS: Final = "docs/operations/blob/access.md"
+_CONDITIONS: Final = "docs/operations/blob/conditions.md"
+_LEASES: Final = "docs/operations/blob/leases.md"
+_REQUESTS: Final = "docs/operations/blob/requests.md"
 _QUEUE: Final = "docs/operations/queue.md"
 _TABLE: Final = "docs/operations/table.md"
 _FILE: Final = "docs/operations/file.md"
@@ -64,7 +67,7 @@ def _section(
 
 RULES: Final = (
     *_section(
-        _BLOB,
+        _ACCESS,
         "sharedkey",
         None,
         (
@@ -120,7 +123,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "sas-common-rules",
         None,
         (
@@ -178,7 +181,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "service-sas",
         None,
         (
@@ -218,7 +221,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "account-sas",
         None,
         (
@@ -249,7 +252,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "bearer-tokens",
         None,
         (
@@ -262,7 +265,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "roles",
         None,
         (
@@ -293,7 +296,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "user-delegation",
         None,
         (
@@ -306,7 +309,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "public-access",
         Service.BLOB,
         (
@@ -319,7 +322,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _ACCESS,
         "public-access",
         None,
         (
@@ -332,7 +335,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _LEASES,
         "leases-in-other-operations-on-blobs",
         Service.BLOB,
         (
@@ -347,7 +350,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _LEASES,
         "lease-operations",
         Service.BLOB,
         (
@@ -361,7 +364,7 @@ RULES: Final = (
         ),
     ),
     *_section(
-        _BLOB,
+        _CONDITIONS,
         "conditions-on-writes",
         Service.BLOB,
         (("ConditionNotMet", "", "", "A condition of the request does not hold."),),
@@ -392,13 +395,13 @@ RULES: Final = (
         (("SharingViolation", "", "", "An SMB client has the file open, and does not share it."),),
     ),
     *_section(
-        _BLOB,
+        _REQUESTS,
         "limits",
         Service.BLOB,
         (("RequestBodyTooLarge", "", "", "The body is larger than the operation takes."),),
     ),
     *_section(
-        _BLOB,
+        _REQUESTS,
         "limits",
         None,
         (
