@@ -3,7 +3,7 @@ size."""
 
 from __future__ import annotations
 
-from strongroom.engines.embedded.records.recent_keys import RecentKeys
+from strongroom.engines.embedded.records.record_cache import RecentKeys
 
 
 def test_a_thing_was_seen_from_its_second_time_on() -> None:

@@ -1,4 +1,1 @@
-"""The contracts of a store, and the two engines that keep them: `memory/` and `embedded/`.
-
-Must not live here: anything about Azure.
-"""
+"""The contracts of a store, and the two engines that keep them: `memory/` and `embedded/`."""

@@ -37,7 +37,7 @@ def follow_chain(
     """
     check_partition(partition)
     at: bytes | None = first
-    found: list[tuple[Ref, Record | None]] = []
+    chain: list[tuple[Ref, Record | None]] = []
     if max(len(first), links.id_bytes) + max(map(len, names), default=0) > KEY_BYTES_MAX:
         raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
     for name in names:
@@ -45,6 +45,6 @@ def follow_chain(
             break
         ref = ref_of((partition, key_of((links.hidden, at + name))))
         record = get(ref)
-        found.append((ref, record))
+        chain.append((ref, record))
         at = None if record is None else links.next_id(record[0])
-    return found
+    return chain

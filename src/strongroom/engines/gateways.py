@@ -198,11 +198,9 @@ class OnlyGateway:
         self._held: set[bytes] = set()
 
     def owns(self, name: bytes) -> bool:
-        """See Gateways.owns."""
         return True
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
-        """See Gateways.hold."""
         self._check_serving()
         if name in self._held:
             return None
@@ -210,17 +208,14 @@ class OnlyGateway:
         return _OnlyHold(name, self._held, self._stopped)
 
     def begin_reading(self) -> ReaderMark:
-        """See Gateways.begin_reading."""
         self._check_serving()
         return _UNPUBLISHED
 
     async def horizon(self) -> Horizon:
-        """See Gateways.horizon."""
         self._check_serving()
         return _NO_OTHERS
 
     async def wait_for_earlier_commits(self, stamp: int) -> None:
-        """See Gateways.wait_for_earlier_commits."""
         self._check_serving()
         await self._wait_for_earlier_commits(stamp)
 

@@ -1,7 +1,7 @@
 """An engine that measures how long each caller waits for it.
 
-Lives here: the sum for each request, and what counts. Must not live here: what the sum is for. A
-server that does not need it uses the engine itself, so that nothing is measured.
+Lives here: the sum for each request, and what counts. A server that does not need it uses the
+engine itself, so that nothing is measured.
 
 Scans count, and reads of records that are not in memory. Updates count with their commit and sync.
 Waits for a change of a record, and bodies, do not count: these depend on clients.
@@ -99,22 +99,18 @@ class MeasuredEngine:
 
     @property
     def turns(self) -> SliceTurns:
-        """See Engine.turns."""
         return self._engine.turns
 
     @property
     def wakes(self) -> int:
-        """See Engine.wakes."""
         return self._engine.wakes
 
     @property
     def contents(self) -> Contents:
-        """See StorageEngine.contents."""
         return self._engine.contents
 
     @property
     def gateways(self) -> Gateways:
-        """See StorageEngine.gateways."""
         return self._engine.gateways
 
     def update(
@@ -124,7 +120,6 @@ class MeasuredEngine:
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> Awaitable[T]:
-        """See Engine.update."""
         began = self._now()
         result = self._engine.update(partition, reads, decide, purpose)
         if self._updating is not None:
@@ -139,9 +134,8 @@ class MeasuredEngine:
         until: bytes | None,
         max_records: int,
     ) -> list[Item]:
-        """See Engine.read_range."""
-        found = self._engine.read_range(partition, hidden, first, until, max_records)
-        return await self._measured(self._now(), found)
+        reading = self._engine.read_range(partition, hidden, first, until, max_records)
+        return await self._measured(self._now(), reading)
 
     async def scan(
         self,
@@ -152,12 +146,10 @@ class MeasuredEngine:
         max_bytes: int = SCAN_BYTES_MAX,
         where: Condition | None = None,
     ) -> Page:
-        """See Engine.scan."""
-        found = self._engine.scan(keyspace, first, until, max_records, max_bytes, where)
-        return await self._measured(self._now(), found)
+        reading = self._engine.scan(keyspace, first, until, max_records, max_bytes, where)
+        return await self._measured(self._now(), reading)
 
     async def health(self, timeout_s: float) -> Health:
-        """See Engine.health."""
         return await self._engine.health(timeout_s)
 
     async def _measured(self, began: float, result: Awaitable[T]) -> T:

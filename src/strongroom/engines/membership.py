@@ -2,8 +2,7 @@
 floor.
 
 Lives here: the rules, as pure functions of a membership table, with time as an argument. Also the
-state that each gateway keeps of its own stamps and readers. Must not live here: where the table is
-stored, or when heartbeats are sent.
+state that each gateway keeps of its own stamps and readers.
 
 The table is changed in one place. Every commit also checks there whether its gateway is alive. Five
 rules make it safe under pauses, delays and skewed clocks:
@@ -189,11 +188,9 @@ class GatewayReaderMark:
         state.marks.add(self)
 
     def narrow(self, content_ids: Iterable[int]) -> None:
-        """See ReaderMark.narrow."""
         self.named = frozenset(content_ids)
 
     def end(self) -> None:
-        """See ReaderMark.end."""
         self._state.marks.discard(self)
 
 

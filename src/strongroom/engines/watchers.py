@@ -1,8 +1,7 @@
 """The waiters for each record: one registry for the engine of one process.
 
 Lives here: how waiters are registered, woken and timed out, and the part of `Engine` that answers
-for it. Must not live here: when a change is durable (the engine decides that), or what a waiter
-does next. A waiter costs memory only.
+for it. A waiter costs memory only.
 """
 
 from __future__ import annotations
@@ -97,16 +96,13 @@ class WaitingEngine(ABC):
         self.turns = turns
 
     @abstractmethod
-    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """See Engine.read."""
+    async def read(self, reads: Sequence[Ref]) -> list[Record | None]: ...
 
     @property
     def wakes(self) -> int:
-        """See Engine.wakes."""
         return self.watchers.wakes
 
     async def wait(self, ref: Ref, version: int | None, timeout_s: float) -> None:
-        """See Engine.wait."""
         check_reads((ref,))
         future = self.watchers.register(ref)
         try:
@@ -120,9 +116,7 @@ class WaitingEngine(ABC):
         await self.watchers.sleep(ref, future, timeout_s)
 
     def watching(self) -> int:
-        """See Engine.watching."""
         return len(self.watchers)
 
     def stop_waiting(self) -> None:
-        """See Engine.stop_waiting."""
         self.watchers.stop()

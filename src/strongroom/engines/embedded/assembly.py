@@ -133,7 +133,7 @@ class SealRecorder:
         self._committer = committer
 
     def record(self, segment_id: int) -> asyncio.Future[None]:
-        """Commit that a segment will never grow again. The future is done when that is durable."""
+        """The segment will never grow again. The future is done when that is durable."""
         assert self._committer is not None, "segments are loaded after this"
         work = self._committer.work(lambda group: self._writer.seal(segment_id))
         work.add_done_callback(retrieve_exception)

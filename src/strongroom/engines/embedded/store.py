@@ -119,7 +119,7 @@ class EmbeddedEngine(WaitingEngine):
         )
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
-        """Register `callback`. It is called once, when an I/O error has stopped the store."""
+        """Called once, when an I/O error has stopped the store."""
         self._life.on_failure(callback)
 
     def observe_commits(self, observer: CommitObserver) -> None:
@@ -133,15 +133,14 @@ class EmbeddedEngine(WaitingEngine):
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> Awaitable[T]:
-        """See Engine.update. The decision runs at the serial point, so it never has to run again
-        because of a conflict."""
+        """The decision runs at the serial point, so it never has to run again because of a
+        conflict."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
         return self._committer.decide(reads, decide, purpose)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """See Engine.read."""
         self._check_serving()
         known = self._cache.get(reads)
         if known is not None:
@@ -163,7 +162,6 @@ class EmbeddedEngine(WaitingEngine):
     async def follow(
         self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
     ) -> list[tuple[Ref, Record | None]]:
-        """See Engine.follow."""
         self._check_serving()
         chain = ChainReads(self._reader, self._cache, self._committer.turns.hold_reader)
         return chain.follow(partition, links, first, names)
@@ -176,7 +174,6 @@ class EmbeddedEngine(WaitingEngine):
         until: bytes | None,
         max_records: int,
     ) -> list[Item]:
-        """See Engine.read_range."""
         self._check_serving()
         check_partition(partition)
         ref = Ref(partition, Key(hidden, first))
@@ -194,22 +191,20 @@ class EmbeddedEngine(WaitingEngine):
         max_bytes: int = SCAN_BYTES_MAX,
         where: Condition | None = None,
     ) -> Page:
-        """See Engine.scan."""
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
-        asked = ScanRequest(keyspace, first, until, max_records, max_bytes, where)
+        request = ScanRequest(keyspace, first, until, max_records, max_bytes, where)
         is_short = where is None and max_records <= _INLINE_RECORDS
-        return await self._scans.query(lambda reader: reader.scan(asked), inline=is_short)
+        return await self._scans.query(lambda reader: reader.scan(request), inline=is_short)
 
     async def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
-        """Return the keyspaces that have records, from `first` on and before `until`. Raises
-        Unavailable, DataDamaged."""
+        """The keyspaces that have records, from `first` on and before `until`. Raises Unavailable,
+        DataDamaged."""
         self._check_serving()
         return await self._scans.query(lambda reader: reader.keyspaces(first, until), inline=False)
 
     async def now(self) -> int:
-        """See Engine.now."""
         while True:
             self._check_serving()
             now = self._time.now()
@@ -220,7 +215,7 @@ class EmbeddedEngine(WaitingEngine):
             await asyncio.shield(self._ceiling.rise_to(now))
 
     def advance(self, seconds: float) -> None:
-        """See Engine.advance. Raises ValueError without a test clock."""
+        """Raises ValueError without a test clock."""
         if not self._test_clock:
             raise ValueError("this store was not opened with a test clock")
         self._time.advance(seconds)
@@ -230,28 +225,26 @@ class EmbeddedEngine(WaitingEngine):
         self.watchers.wake_all()
 
     async def health(self, timeout_s: float) -> Health:
-        """See Engine.health. The request goes to the serial point, which a hanging disk delays."""
+        """The request goes to the serial point, which a hanging disk delays."""
         return Health.STOPPED if self._life.is_closed else await self._health.check(timeout_s)
 
     def release_memory(self) -> None:
-        """Free memory that only serves speed."""
         self.contents.release_memory()
 
     async def compact_once(self) -> bool:
-        """Compact one segment now. Return False when no segment is less than half alive."""
+        """Return False when no segment is less than half alive."""
         self._check_serving()
         return await self._compactor.compact_once()
 
     async def backup(
         self, target: str | os.PathLike[str], progress: Progress | None = None
     ) -> None:
-        """Back up into a new directory while serving; see backup.backup."""
+        """The store serves meanwhile; see backup.backup."""
         self._check_serving()
         source = self._directory.layout.path
         await asyncio.to_thread(back_up, source, target, progress)
 
     async def close(self) -> None:
-        """See Engine.close."""
         if self._life.is_closed:
             return
         self._life.is_closed = True

@@ -24,20 +24,17 @@ class MemoryContent:
         self.size_bytes = len(data)
 
     def damaged(self) -> MemoryContent:
-        """Return a copy with one bit flipped, as a faulty disk may do; the checksum stays the
-        same."""
+        """A copy with one bit flipped, as a faulty disk may do; the checksum stays the same."""
         data = bytearray(self.data)
         data[self.size_bytes // 2] ^= 1
         return MemoryContent(bytes(data), self.crc64)
 
     async def read(self, offset: int, length: int) -> bytes:
-        """See Opened.read."""
         self._check(offset, length)
         self._compare()
         return self.data[offset : offset + length]
 
     async def slices(self, offset: int, length: int) -> AsyncIterator[bytes]:
-        """See Opened.slices."""
         self._check(offset, length)
         if self.size_bytes <= VERIFIED_BYTES_MAX:
             self._compare()
@@ -45,11 +42,10 @@ class MemoryContent:
             yield self.data[start : min(start + _PIECE_BYTES, offset + length)]
 
     async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        """See Opened.chunks."""
-        wanted = self.size_bytes - offset if length is None else length
-        async for piece in self.slices(offset, wanted):
+        length_bytes = self.size_bytes - offset if length is None else length
+        async for piece in self.slices(offset, length_bytes):
             yield piece
-        if wanted == self.size_bytes:
+        if length_bytes == self.size_bytes:
             self._compare()
 
     def _check(self, offset: int, length: int) -> None:
@@ -60,5 +56,4 @@ class MemoryContent:
         if crc64(self.data) != self.crc64:
             raise DataDamaged(f"a content of {self.size_bytes} bytes: its checksum differs")
 
-    def close(self) -> None:
-        """See Opened.close."""
+    def close(self) -> None: ...

@@ -43,7 +43,6 @@ class MemoryContents:
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
     ) -> Written:
-        """See Contents.write."""
         self._check_serving()
         body = bytearray()
         async for chunk in chunks:
@@ -64,19 +63,16 @@ class MemoryContents:
         return Written(content_id, content.size_bytes, content.crc64, digest)
 
     async def write_all(self, bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
-        """See Contents.write_all."""
         check_small(bodies)
         self._check_serving()
         self._data.check_body(sum(map(len, bodies)))
         return [self._keep(bytes(body), md5=False) for body in bodies]
 
     async def open(self, content_id: int) -> MemoryContent:
-        """See Contents.open."""
         self._check_serving()
         return self._data.content(content_id)
 
     def discard(self, content_id: int) -> None:
-        """See Contents.discard."""
         if self._wanted[content_id] > 0:
             self._discarded.add(content_id)
             return
@@ -104,7 +100,6 @@ class MemoryContents:
             raise ValueError("a commit adopts contents that were written and not adopted before")
 
     def adopt(self, step: Step) -> None:
-        """Make the step's partition the owner of the contents that it adopts."""
         for content_id in step.adopt:
             self._data.contents[content_id] = self.written.pop(content_id)
 

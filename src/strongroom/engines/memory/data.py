@@ -65,12 +65,10 @@ class MemoryData:
         self._last_content = 0
 
     def get(self, ref: Ref) -> Record | None:
-        """Return the current record, or None if it is absent."""
         records = self._records.get(ref.partition)
         return None if records is None else records.get(ref.key)
 
     def all_records(self) -> Iterator[tuple[Ref, Record]]:
-        """Yield all records, in no particular order."""
         for partition, records in self._records.items():
             for key, record in records.items():
                 yield Ref(partition, key), record
@@ -78,20 +76,19 @@ class MemoryData:
     def range(
         self, partition: Partition, hidden: bool, first: bytes, until: bytes | None, limit: int
     ) -> list[Item]:
-        """See Engine.read_range."""
         records = self._records.get(partition, {})
         if hidden:
             order = self._hidden.get(partition, [])
         else:
             order = sorted(key.name for key in records if not key.hidden)
         start = bisect.bisect_left(order, first)
-        found = []
+        items = []
         for name in order[start : start + limit]:
             if until is not None and name >= until:
                 break
             record = records[Key(hidden, name)]
-            found.append(Item(name, record.value, record.version))
-        return found
+            items.append(Item(name, record.value, record.version))
+        return items
 
     def scan(
         self,
@@ -102,7 +99,6 @@ class MemoryData:
         max_bytes: int,
         where: Condition | None = None,
     ) -> Page:
-        """See Engine.scan."""
         order = self._order.get(keyspace, [])
         faces: list[Face] = []
         size_bytes = 0
@@ -123,15 +119,13 @@ class MemoryData:
         return Page.of(faces, None)
 
     def is_scan_limit_reached(self, count: int) -> bool:
-        """Return whether a page ends after a scan has read so many records."""
         return count >= SCAN_EXAMINED_MAX
 
     def satisfies(self, where: Condition, value: bytes) -> bool:
-        """Return whether a record satisfies the condition of a scan."""
         return holds(where, value)
 
     def write(self, step: Step, stamp: int) -> None:
-        """Apply the writes and the drops of a step. The engine handles the adoptions."""
+        """Without the adoptions, which the engine handles."""
         for key, value in step.writes:
             self._put(step.partition, key, value, stamp)
         for content_id in step.drop:
@@ -139,20 +133,17 @@ class MemoryData:
             self.size_bytes -= 0 if content is None else content.size_bytes
 
     def content(self, content_id: int) -> MemoryContent:
-        """Return an adopted content. Raises ContentMissing."""
         content = self.contents.get(content_id)
         if content is None:
             raise ContentMissing(f"no partition owns content {content_id}")
         return content
 
     def new_content_id(self, now: int) -> int:
-        """Return a new content id that was never given before."""
         self._last_content = max(now, self._last_content + 1)
         return self._last_content
 
     @property
     def is_full(self) -> bool:
-        """Whether the store's capacity is used up."""
         return self.capacity_bytes is not None and self.size_bytes >= self.capacity_bytes
 
     def check_body(self, size_bytes: int) -> None:
@@ -193,7 +184,7 @@ class MemoryData:
 
 
 def _reorder(orders: dict[K, list[N]], place: K, name: N, present: bool) -> None:
-    """Add a name to the sorted list of its place, or remove it from there."""
+    """Keep the sorted list of a place: with the name, or without it."""
     order = orders.setdefault(place, [])
     index = bisect.bisect_left(order, name)
     if present:

@@ -48,7 +48,7 @@ class MemoryMembers:
         return self.table.incarnations > 1
 
     def refresh(self) -> MembershipTable:
-        """Send the heartbeats of all running gateways, and return the current table."""
+        """Send the heartbeats of all running gateways."""
         for gateway in self.gateways:
             if gateway.is_beating:
                 gateway.beat()
@@ -56,7 +56,6 @@ class MemoryMembers:
         return self.table
 
     def advance(self, seconds: float) -> None:
-        """Move store time of all gateways, and wake all waiters."""
         self.time.advance(seconds)
         self.advanced_s += seconds
         for gateway in self.gateways:
@@ -65,12 +64,10 @@ class MemoryMembers:
             gateway.watchers.wake_all()
 
     def notify(self, refs: Sequence[Ref]) -> None:
-        """Wake the waiters for these records, at all gateways."""
         for gateway in self.gateways:
             gateway.watchers.notify(refs)
 
     def decision_ended(self) -> None:
-        """Wake the callers of `wait_for_decision`: a decision has ended."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
@@ -121,25 +118,20 @@ class MemoryGateway:
 
     @property
     def number(self) -> int:
-        """See Gateways.number."""
         return self._identity.number
 
     @property
     def incarnation(self) -> int:
-        """See Gateways.incarnation."""
         return self._identity.incarnation
 
     @property
     def is_alone(self) -> bool:
-        """See Gateways.is_alone."""
         return not self._members.has_had_several
 
     def owns(self, name: bytes) -> bool:
-        """See Gateways.owns."""
         return self._members.refresh().owner(name) == self.number
 
     async def hold(self, name: bytes) -> MemoryHold | None:
-        """See Gateways.hold."""
         table = self._members.refresh()
         self._check_serving()
         taken = membership.grant_hold(table, name, self._identity)
@@ -150,19 +142,16 @@ class MemoryGateway:
         return MemoryHold(self, name)
 
     def begin_reading(self) -> GatewayReaderMark:
-        """See Gateways.begin_reading."""
         self._members.refresh()
         self._check_serving()
         return self.state.begin_reading()
 
     async def horizon(self) -> Horizon:
-        """See Gateways.horizon."""
         table = self._members.refresh()
         self._check_serving()
         return table.horizon(self.number)
 
     async def wait_for_earlier_commits(self, stamp: int) -> None:
-        """See Gateways.wait_for_earlier_commits."""
         self._check_serving()
         given = max(gateway.state.last_stamp for gateway in self._members.gateways)
         if stamp > max(given + 1, self._members.highest, self.time.now()):
@@ -173,7 +162,7 @@ class MemoryGateway:
             await self._members.wait_for_decision()
 
     def beat(self) -> bool:
-        """Send a heartbeat. Return whether the gateway is still alive."""
+        """Return whether the gateway is still alive."""
         members, sent = self._members, self.time.now()
         row = self.state.heartbeat(sent, self._in_flight())
         table = membership.beat(members.table, self.number, row, members.time.now())
@@ -191,7 +180,7 @@ class MemoryGateway:
             self._members.gateways.remove(self)
 
     def unavailability(self) -> Unavailable | None:
-        """Return the reason why it may neither read nor commit; None if it may."""
+        """Why it may neither read nor commit; None if it may."""
         if self.is_beating:
             self.beat()
         if not self._members.table.is_live(self._identity):
@@ -210,7 +199,6 @@ class MemoryGateway:
         return held and self._stopped() is None and self.unavailability() is None
 
     def release(self, name: bytes) -> None:
-        """Release a hold."""
         self._members.table = membership.release_hold(self._members.table, name, self._identity)
 
     def _check_serving(self) -> None:
@@ -229,17 +217,14 @@ class MemoryHold:
 
     @property
     def is_lost(self) -> bool:
-        """See ExclusiveRight.is_lost."""
         self._lost = self._lost or not self.is_held
         return self._lost
 
     @property
     def is_held(self) -> bool:
-        """See ExclusiveRight.is_held."""
         return not self._released and self._gateway.has(self._name)
 
     def release(self) -> None:
-        """See ExclusiveRight.release."""
         if not self._released:
             self._gateway.release(self._name)
         self._lost = self._released = True

@@ -95,7 +95,6 @@ class MemoryEngine(WaitingEngine):
 
     @property
     def before_commit(self) -> Callable[[], Awaitable[None]] | None:
-        """See the attributes of the class."""
         return self._updates.before_commit
 
     @before_commit.setter
@@ -114,14 +113,13 @@ class MemoryEngine(WaitingEngine):
         decide: Decide[T],
         purpose: Purpose = Purpose.GROWTH,
     ) -> T:
-        """See Engine.update. The decision runs again when its inputs are stale at the commit."""
+        """The decision runs again when its inputs are stale at the commit."""
         check_partition(partition)
         check_reads(reads)
         self._check_serving()
         return await self._updates.update(partition, reads, decide, purpose)
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        """See Engine.read."""
         self._check_serving()
         check_reads(reads)
         return [self._updates.see(ref) for ref in reads]
@@ -129,7 +127,7 @@ class MemoryEngine(WaitingEngine):
     async def follow(
         self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
     ) -> list[tuple[Ref, Record | None]]:
-        """See Engine.follow. Nothing is awaited, so that all records are of one moment."""
+        """Nothing is awaited, so that all records are of one moment."""
         self._check_serving()
         return follow_chain(partition, links, first, names, self._updates.see)
 
@@ -141,12 +139,11 @@ class MemoryEngine(WaitingEngine):
         until: bytes | None,
         max_records: int,
     ) -> list[Item]:
-        """See Engine.read_range."""
         self._check_serving()
         check_partition(partition)
-        found = self.data.range(partition, hidden, first, until, max(0, max_records))
-        self.gateways.state.observe(max((item.version for item in found), default=0))
-        return found
+        items = self.data.range(partition, hidden, first, until, max(0, max_records))
+        self.gateways.state.observe(max((item.version for item in items), default=0))
+        return items
 
     async def scan(
         self,
@@ -157,7 +154,6 @@ class MemoryEngine(WaitingEngine):
         max_bytes: int = SCAN_BYTES_MAX,
         where: Condition | None = None,
     ) -> Page:
-        """See Engine.scan."""
         self._check_serving()
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
@@ -166,16 +162,13 @@ class MemoryEngine(WaitingEngine):
         return page
 
     async def now(self) -> int:
-        """See Engine.now."""
         self._check_serving()
         return max(self._time.now(), self.gateways.state.last_stamp)
 
     def advance(self, seconds: float) -> None:
-        """See Engine.advance."""
         self.data.members.advance(seconds)
 
     async def health(self, timeout_s: float) -> Health:
-        """See Engine.health."""
         if self._life.why_stopped() is not None or not self.gateways.may_commit():
             return Health.STOPPED
         if self.gateways.unavailability() is not None:
@@ -183,18 +176,16 @@ class MemoryEngine(WaitingEngine):
         return Health.FULL if self.data.is_full else Health.SERVING
 
     async def close(self) -> None:
-        """See Engine.close."""
         self._life.closed = True
         self.watchers.stop()
         await self._under_way.drain()
         self.gateways.end()
 
     def content_ids(self) -> Iterator[int]:
-        """Return the ids of all adopted contents, ascending."""
+        """Of all adopted contents, ascending."""
         return iter(sorted(self.data.contents))
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
-        """Return all records, in no particular order."""
         return self.data.all_records()
 
     def cut_after_steps(self, count: int) -> None:
@@ -206,7 +197,7 @@ class MemoryEngine(WaitingEngine):
         self._updates.cut_after = count
 
     def damage(self, content_id: int) -> None:
-        """Flip a bit of an adopted content, as a disk may. For tests of readers."""
+        """Flip a bit, as a disk may. For tests of readers."""
         self.data.contents[content_id] = self.data.contents[content_id].damaged()
 
     def restarted(self) -> Self:

@@ -45,7 +45,7 @@ class MemoryLife:
         self.broken = False
 
     def why_stopped(self) -> Unavailable | None:
-        """The reason why it no longer serves, None while it does."""
+        """None while it serves."""
         if self.closed:
             return Unavailable("the store is closed")
         return Unavailable("the store has stopped") if self.broken else None
@@ -69,22 +69,19 @@ class UnderWay:
         return len(self._running)
 
     def begin(self) -> _Running:
-        """Add an update."""
         running = _Running()
         self._running.add(running)
         return running
 
     def end(self, running: _Running) -> None:
-        """Remove an update that has ended."""
         self._running.discard(running)
         running.done.set()
 
     def stamps(self) -> list[int]:
-        """Return the stamps of decisions that are neither committed nor refused."""
+        """Of decisions that are neither committed nor refused."""
         return [one.stamp for one in self._running if one.stamp]
 
     async def drain(self) -> None:
-        """Wait until all have ended."""
         while self._running:
             await next(iter(self._running)).done.wait()
 
@@ -198,7 +195,7 @@ class MemoryUpdates:
         return all(self.see(ref) == record for ref, record in pairs)
 
     def _do_stamps_rise(self, steps: Sequence[Step], stamp: int) -> bool:
-        """Return whether the stamp is above all versions in the partitions, read or not."""
+        """Above all versions in the partitions, read or not."""
         newest = max((self._data.newest.get(step.partition, 0) for step in steps), default=0)
         self._gateway.state.observe(newest)
         return newest < stamp
@@ -225,7 +222,7 @@ class MemoryUpdates:
         )
 
     def see(self, ref: Ref) -> Record | None:
-        """Return a record as it is now. Later stamps of this gateway are above its version."""
+        """Later stamps of this gateway are above the version of what is returned."""
         record = self._data.get(ref)
         if record is not None:
             self._gateway.state.observe(record.version)

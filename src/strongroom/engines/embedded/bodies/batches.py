@@ -44,11 +44,12 @@ class SharedBatch:
     @property
     def touched(self) -> list[Segment]:
         """The segments that the bodies lie in: one, unless that became full."""
-        found = {reservation.segment.id: reservation.segment for reservation in self._reservations}
-        return list(found.values())
+        segments = {
+            reservation.segment.id: reservation.segment for reservation in self._reservations
+        }
+        return list(segments.values())
 
     async def write(self) -> None:
-        """Write all bodies. Raises: Full, Busy, Unavailable."""
         # Nothing is awaited between two reservations, so that the rooms of a segment adjoin.
         for body in self._bodies:
             self._reservations.append(self._segments.reserve_shared(len(body)))
@@ -60,14 +61,14 @@ class SharedBatch:
                 self.locations.append(reservation.location(len(body), checksum))
 
     def abandon(self) -> None:
-        """Give the rooms up, once no thread writes there any more."""
+        """Call it once no thread writes there any more."""
         if self._job is None:
             self._release_room()
         else:
             self._job.add_done_callback(self._release_room_after)
 
     async def _write(self, first: Reservation, bodies: Sequence[bytes | memoryview]) -> list[int]:
-        """Write bodies one after another. Returns: their checksums."""
+        """Return the checksums."""
         files, offset = self._segments.handles.files, first.offset
         try:
             descriptor = self._segments.handles.writing(first.segment)

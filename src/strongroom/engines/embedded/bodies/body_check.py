@@ -58,12 +58,10 @@ class BodyCheck:
 
     @property
     def left_bytes(self) -> int:
-        """How many bytes are still to be read."""
         return self._location.length - self._done_bytes
 
     def read(self, file: BinaryIO, max_bytes: int) -> int:
-        """Read the next bytes from the segment's file. Return how many; 0 = there are no more.
-        Raises OSError."""
+        """Read on. Return how many bytes; 0 = there are no more. Raises OSError."""
         offset = self._location.offset + self._done_bytes
         count = min(max_bytes, self.left_bytes)
         if self._reads_disk:
@@ -76,6 +74,6 @@ class BodyCheck:
         return len(data)
 
     def problem(self) -> str | None:
-        """Return what is wrong with the content, once all of it has been read; None = nothing."""
+        """Once all of it has been read; None = nothing is wrong."""
         is_right = not self.left_bytes and self._checksum == self._location.crc64
         return None if is_right else CHECKSUM_DIFFERS

@@ -70,7 +70,7 @@ class BodyWrite(ABC):
         self._job: asyncio.Future[None] | None = None
 
     async def write(self, chunks: AsyncIterable[bytes]) -> None:
-        """Write all chunks. Raises ValueError when they have another length than declared."""
+        """Raises ValueError when the chunks have another length than declared."""
         declared = self._declared_bytes
         async for chunk in chunks:
             self.size_bytes += len(chunk)
@@ -85,7 +85,7 @@ class BodyWrite(ABC):
         self._end()
 
     def abandon(self) -> None:
-        """Give the room up, once no thread writes there any more."""
+        """Give the room up. Call it once no thread writes there any more."""
         if self._job is None:
             self._release_room()
         else:
@@ -93,15 +93,14 @@ class BodyWrite(ABC):
 
     @abstractmethod
     async def _take(self, chunk: bytes) -> None:
-        """Take the next bytes of the body, and write them once there are enough."""
+        """Take the next bytes, and write them once there are enough."""
 
     @abstractmethod
-    async def _take_rest(self) -> None:
-        """Write the remaining bytes: the body has ended."""
+    async def _take_rest(self) -> None: ...
 
     @abstractmethod
     def _end(self) -> None:
-        """Release what the writing needed, all of the body being there."""
+        """All of the body is there: release what the writing needed."""
 
     @abstractmethod
     def _release_room(self) -> None:
@@ -112,7 +111,7 @@ class BodyWrite(ABC):
         self._release_room()
 
     def _begin_job(self, job: Callable[[], None]) -> asyncio.Future[None]:
-        """Start to write a piece on a thread; the next piece is gathered meanwhile."""
+        """On a thread; the next piece is gathered meanwhile."""
         self._job = self._loop.run_in_executor(self._executor, job)
         return self._job
 
@@ -236,7 +235,6 @@ class TailBodyWrite(BodyWrite):
             self._hand_over(last_bytes or len(self._full[-1]))
 
     def _hand_over(self, last_bytes: int) -> None:
-        """Start to write the full buffers on a thread. The last one holds `last_bytes` bytes."""
         self._check_space()
         try:
             descriptor = self._handles.writing_past_cache(self.reservation.segment)

@@ -1,10 +1,10 @@
 """Buffers for writes that bypass the page cache: aligned as the disk requires, and reused.
 
-Lives here: the pool, and how many buffers each body in flight may fill. Must not live here: what is
-written. The first access to new memory costs more than the copy into it, so returned buffers are
-kept. All bodies in flight share a fixed number of large buffers. A body that finds none gets a
-small one. So many slow clients neither fill memory nor stop the others. Source: open(2), O_DIRECT:
-addresses, lengths and offsets are multiples of the disk's block.
+Lives here: the pool, and how many buffers each body in flight may fill. The first access to new
+memory costs more than the copy into it, so returned buffers are kept. All bodies in flight share a
+fixed number of large buffers. A body that finds none gets a small one. So many slow clients neither
+fill memory nor stop the others. Source: open(2), O_DIRECT: addresses, lengths and offsets are
+multiples of the disk's block.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def aligned(size_bytes: int) -> int:
 
 
 def new_buffer(size_bytes: int) -> mmap.mmap:
-    """Return new aligned memory. It takes no space until it is used."""
+    """Aligned; it takes no space until it is used."""
     return new_memory(size_bytes)
 
 
@@ -53,16 +53,14 @@ class Buffers:
         self._users = 0
 
     def begin(self) -> None:
-        """Register a body that will take buffers."""
         self._users += 1
 
     def end(self) -> None:
-        """Unregister a body that has given its buffers back."""
         self._users -= 1
         del self._kept[self._kept_max() :]
 
     def share(self) -> int:
-        """Return how many full buffers a body may have before it waits for those being written."""
+        """How many full buffers a body may have before it waits for those being written."""
         return max(1, min(_SHARE_MAX, _KEPT_MAX // max(1, 2 * self._users)))
 
     def take(self) -> mmap.mmap:
@@ -81,7 +79,7 @@ class Buffers:
         return buffer
 
     def give(self, buffers: Iterable[mmap.mmap]) -> None:
-        """Give back buffers that nobody writes any more."""
+        """Buffers that nobody writes any more."""
         for buffer in buffers:
             if len(buffer) == BUFFER_BYTES:
                 self.lent -= 1
@@ -89,7 +87,7 @@ class Buffers:
                     self._kept.append(buffer)
 
     def drop(self) -> None:
-        """Free the spare buffers, because memory is short."""
+        """Free the spare ones, because memory is short."""
         self._kept.clear()
 
     def _kept_max(self) -> int:

@@ -79,21 +79,18 @@ class Compactor:
         self._failed_copies = 0
 
     def start(self) -> None:
-        """Compact in the background from now on."""
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """End what runs in the background. Idempotent."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
     def wake(self) -> None:
-        """Signal that a segment may need compaction."""
         self._due.set()
 
     async def _run(self) -> None:
-        """Compact whenever a segment needs it, until cancelled."""
+        """Runs until cancelled."""
         is_waiting = False
         while True:
             with suppress(TimeoutError):
@@ -147,12 +144,11 @@ class Compactor:
             return True
 
     def _forget(self, victim: Segment) -> Awaitable[bool]:
-        """Delete the segment's row, durably. The result is False if a content is still stored
-        there."""
+        """Delete the segment's row, durably. False if a content is still stored there."""
         return self._committer.work(lambda group: self._writer.forget_segment(victim.id))
 
     async def _empty(self, victim: Segment) -> bool:
-        """Move all live contents out of a segment. Return False if damaged ones were left there."""
+        """Return False if damaged contents were left there."""
         after = 0
         while rows := self._rows(victim, after, _ROWS_MAX):
             page = _page(rows)
@@ -198,7 +194,7 @@ class Compactor:
     async def _copy(
         self, copies: PageCopies, victim: Segment, content_id: int, source: Location
     ) -> None:
-        """Copy a content. A damaged one stays in its place; the rest of the store still serves."""
+        """A damaged content stays in its place; the rest of the store still serves."""
         try:
             if not await copies.add(victim, content_id, source):
                 _log.critical("content %d is damaged: its checksum differs", content_id)

@@ -49,16 +49,13 @@ class EmbeddedContents:
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
     ) -> Written:
-        """See Contents.write."""
         return await self._written(self._bodies.write(chunks, size_bytes, md5))
 
     async def write_all(self, bodies: Sequence[bytes | memoryview]) -> Sequence[Written]:
-        """See Contents.write_all."""
         check_small(bodies)
         return await self._written(self._bodies.write_all(bodies))
 
     async def _written(self, writing: Coroutine[Any, Any, T]) -> T:
-        """The outcome of a write, if there may be one now."""
         try:
             self._check_serving()
             return await writing
@@ -70,7 +67,6 @@ class EmbeddedContents:
             writing.close()  # one that was refused has not begun
 
     async def open(self, content_id: int) -> SegmentContent:
-        """See Contents.open."""
         self._check_serving()
         try:
             location = self._reader.locate(content_id)
@@ -81,12 +77,10 @@ class EmbeddedContents:
         return self._segments.pin(location)
 
     def discard(self, content_id: int) -> None:
-        """See Contents.discard."""
         if self._stopped() is None:
             self._unadopted.discard(content_id)
 
     def release_memory(self) -> None:
-        """Free memory that only serves speed."""
         self._bodies.release_memory()
 
     def _check_serving(self) -> None:

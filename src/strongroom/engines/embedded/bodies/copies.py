@@ -67,7 +67,7 @@ class PageCopies:
         self._end = 0
 
     async def add(self, victim: Segment, content_id: int, source: Location) -> bool:
-        """Copy a content. Return False if what was read is not what was stored.
+        """Return False if what was read is not what was stored.
 
         Raises: Unreadable, Full, Busy, Unavailable.
         """
@@ -86,7 +86,6 @@ class PageCopies:
         return is_right
 
     async def sync(self) -> None:
-        """Make the copies durable."""
         if self._room is not None:
             await asyncio.shield(self._segments.durable(self._room.segment))
 
@@ -112,7 +111,7 @@ class PageCopies:
             await self._make_space(ALIGNMENT_BYTES)
 
     async def _run(self, copy: _Copy) -> bool:
-        """Run a copy to its end, with space from the reserve where the disk is full."""
+        """With space from the reserve where the disk is full."""
         while True:
             with suppress(Full):
                 return await self._run_once(copy)
@@ -158,7 +157,7 @@ class _Copy:
         self.end = start
 
     def begin(self) -> Callable[[], bool]:
-        """Return what a thread is to run. Raises: OSError, Unavailable."""
+        """Return what a thread is to run."""
         handles = self._handles
         opened = handles.writing_past_cache if self._is_large else handles.writing
         descriptor = opened(self._target)

@@ -1,7 +1,6 @@
 """The consequences of a failed write or sync of a segment.
 
-Lives here: which failures stop the store, and which error the caller gets. Must not live here:
-retries; nothing is tried again.
+Lives here: which failures stop the store, and which error the caller gets.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ class Failures:
         self._on_broken = on_broken
 
     def of_write(self, error: OSError) -> EngineError:
-        """Return the caller's error for a failed write: Full, Busy, or the end of the store."""
+        """Full, Busy, or the end of the store."""
         if is_no_space(error):
             return Full()
         if is_too_many_open_files(error):
@@ -32,7 +31,7 @@ class Failures:
         return self.fatal(error, "an I/O error")
 
     def fatal(self, error: BaseException, what: str) -> Unavailable:
-        """Stop the store after `what`, and return the error for the waiters."""
+        """Stop the store, and return the error for the waiters."""
         stopped = Unavailable(f"the store has stopped after {what}: {error}")
         self._on_broken(error if isinstance(error, Exception) else stopped)
         return stopped

@@ -32,8 +32,6 @@ class Handles:
         self._reading: OrderedDict[int, Segment] = OrderedDict()
 
     def writing(self, segment: Segment) -> int:
-        """Return the descriptor for writing; open it when it is first needed. Raises OSError,
-        Unavailable."""
         if segment.descriptor is None:
             self.check_open()
             segment.descriptor = self.files.reopen(segment.path)
@@ -47,8 +45,7 @@ class Handles:
         return segment.past_cache
 
     def reading(self, segment: Segment) -> BinaryIO:
-        """Return the file for reading. It stays open while the segment is pinned. Raises Busy,
-        Unavailable."""
+        """It stays open while the segment is pinned. Raises Busy, Unavailable."""
         if segment.reader is None:
             try:
                 segment.reader = open_reader(segment.path)
@@ -75,7 +72,6 @@ class Handles:
             del self._reading[segment.id]
 
     def close_writing(self, segment: Segment) -> None:
-        """Close a segment's descriptors for writing."""
         descriptors = (segment.descriptor, segment.past_cache)
         segment.descriptor = segment.past_cache = None
         for descriptor in descriptors:
@@ -83,15 +79,12 @@ class Handles:
                 self.files.close(descriptor)
 
     def close(self, segment: Segment) -> None:
-        """Close all files of a segment."""
         self._close_reading(segment)
         self.close_writing(segment)
 
     def stop(self) -> None:
-        """Open no more files for writing."""
         self.is_stopped = True
 
     def check_open(self) -> None:
-        """Raise Unavailable after `stop`."""
         if self.is_stopped:
             raise Unavailable("the store is closed")

@@ -52,8 +52,8 @@ class BodyWriter:
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool
     ) -> Written:
-        """See Contents.write. One that is under way when the disk becomes full is refused too. It
-        would take the space that is then released for what frees space."""
+        """A body that is under way when the disk becomes full is refused too. It would take the
+        space that is then released for what frees space."""
         self._check_space()
         body = self._new_write(size_bytes, md5)
         try:
@@ -66,7 +66,6 @@ class BodyWriter:
         return self._kept(body.reservation.location(body.size_bytes, body.crc64), digest)
 
     async def write_all(self, bodies: Sequence[bytes | memoryview]) -> list[Written]:
-        """See Contents.write_all."""
         self._check_space()
         batch = SharedBatch(self._segments, self._executor, bodies)
         try:
@@ -84,7 +83,6 @@ class BodyWriter:
         return Written(content_id, location.length, location.crc64, md5)
 
     def release_memory(self) -> None:
-        """Free the buffers that are not in use."""
         self._buffers.drop()
 
     def _check_space(self) -> None:

@@ -43,13 +43,14 @@ class OpenSegments:
         self._shared: Segment | None = None
 
     def shared(self) -> Segment:
-        """Return the segment that small bodies share. Raises Full, Busy, Unavailable."""
         self._shared = self._shared or self.take()
         return self._shared
 
     def take(self) -> Segment:
-        """Return a segment that nobody else gets before it is idle again. Raises Full, Busy,
-        Unavailable."""
+        """A segment that nobody else gets before it is idle again.
+
+        Raises: Full, Busy, Unavailable.
+        """
         if self.idle:
             return self.idle.pop()
         segment_id = self._new_id()
@@ -65,14 +66,13 @@ class OpenSegments:
         return segment
 
     def remove(self, segment: Segment) -> None:
-        """Give no more bodies to a segment."""
+        """It gets no more bodies."""
         if self._shared is segment:
             self._shared = None
         if segment in self.idle:
             self.idle.remove(segment)
 
     def is_crowded(self, segment: Segment) -> bool:
-        """Return whether the segment is one of too many that are idle."""
         return len(self.idle) > IDLE_MAX and segment in self.idle
 
     def rest(self, segment: Segment) -> None:

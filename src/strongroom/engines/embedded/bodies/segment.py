@@ -49,9 +49,6 @@ class Reservation(msgspec.Struct, frozen=True):
     is_tail: bool
 
     def location(self, length: int, crc64: int) -> Location:
-        """Return the location of a content of `length` bytes that was written here.
-
-        An empty content is located at offset 0: the bytes before this reservation belong to others,
-        and may be lost.
-        """
+        """An empty content is located at offset 0: the bytes before this reservation belong to
+        others, and may be lost."""
         return Location(self.segment.id, self.offset if length else 0, length, crc64)

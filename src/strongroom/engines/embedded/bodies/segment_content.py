@@ -40,18 +40,16 @@ class SegmentContent:
 
     @property
     def location(self) -> Location:
-        """Where the content lies, as long as it is open."""
+        """Known as long as the content is open."""
         return self._location
 
     async def read(self, offset: int, length: int) -> bytes:
-        """See Opened.read."""
         self._check(offset, length)
         data = self._pread(0, self.size_bytes)
         self._compare(len(data), crc64(data))
         return data if length == len(data) else data[offset : offset + length]
 
     async def slices(self, offset: int, length: int) -> AsyncIterator[FileSlice | bytes]:
-        """Yield one piece; see Opened.slices."""
         self._check(offset, length)
         if not length:
             return
@@ -61,16 +59,15 @@ class SegmentContent:
             yield FileSlice(self._reader, self._location.offset + offset, length)
 
     async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
-        """See Opened.chunks."""
-        wanted = self.size_bytes - offset if length is None else length
-        self._check(offset, wanted)
-        is_whole = wanted == self.size_bytes
+        length_bytes = self.size_bytes - offset if length is None else length
+        self._check(offset, length_bytes)
+        is_whole = length_bytes == self.size_bytes
         if not is_whole and self.size_bytes <= VERIFIED_BYTES_MAX:
-            yield await self.read(offset, wanted)
+            yield await self.read(offset, length_bytes)
             return
         done_bytes = checksum = 0
-        while done_bytes < wanted:
-            data = self._pread(offset + done_bytes, min(CHUNK_BYTES_MAX, wanted - done_bytes))
+        while done_bytes < length_bytes:
+            data = self._pread(offset + done_bytes, min(CHUNK_BYTES_MAX, length_bytes - done_bytes))
             if not data:
                 break
             if is_whole:
@@ -79,7 +76,7 @@ class SegmentContent:
             yield data
         if is_whole:
             self._compare(done_bytes, checksum)
-        elif done_bytes != wanted:
+        elif done_bytes != length_bytes:
             raise DataDamaged(f"{self._name()}: the file ends before its bytes do")
 
     def _check(self, offset: int, length: int) -> None:
@@ -103,7 +100,6 @@ class SegmentContent:
         return f"the content of {length} bytes at {offset} of segment {segment:016x}"
 
     def close(self) -> None:
-        """See Opened.close."""
         if self._segment is not None:
             segment, self._segment = self._segment, None
             self._unpin(segment)

@@ -123,7 +123,7 @@ class SegmentStore:
         self._on_dead_space()
 
     def reserve(self, length: int | None) -> Reservation:
-        """Return room for a body of `length` bytes; None = of unknown length."""
+        """`length`: None = unknown."""
         if length is None or length >= self.large_body_bytes:
             segment = self._open.take()
             segment.busy += 1
@@ -133,7 +133,7 @@ class SegmentStore:
         return self.reserve_shared(length)
 
     def reserve_shared(self, length: int) -> Reservation:
-        """Reserve room for a small body, as a rule right behind the last reservation."""
+        """As a rule right behind the last reservation."""
         segment = self._open.shared()
         room = Reservation(segment, segment.end, is_tail=False)
         segment.end += length
@@ -144,7 +144,7 @@ class SegmentStore:
         return room
 
     def finish_tail(self, room: Reservation, length: int) -> None:
-        """Finish a tail after `length` bytes: other bodies may be appended after it."""
+        """Other bodies may be appended after it."""
         segment = room.segment
         segment.has_tail = False
         segment.end = room.offset + length if length else segment.end
@@ -190,7 +190,7 @@ class SegmentStore:
         self._open.rest(segment)
 
     def count_live(self, changes: Iterable[tuple[int, int]]) -> None:
-        """Apply the changes of a durable commit: (segment id, change of its live bytes)."""
+        """Of a durable commit: (segment id, change of its live bytes)."""
         for segment_id, change in changes:
             if (segment := self.by_id.get(segment_id)) is not None:
                 segment.live_bytes += change
@@ -198,9 +198,9 @@ class SegmentStore:
                     self._look_for_dead(segment)
 
     def sizes(self) -> tuple[int, int]:
-        """Return the length of all segments in bytes, and the part that is alive."""
-        found = [one for one in self.by_id.values() if not one.gone]
-        return sum(one.end for one in found), sum(one.live_bytes for one in found)
+        """The length of all segments in bytes, and the part that is alive."""
+        segments = [one for one in self.by_id.values() if not one.gone]
+        return sum(one.end for one in segments), sum(one.live_bytes for one in segments)
 
     def seal_dead(self, now: int) -> None:
         """Seal the open segments whose dead space is missed, and after some time without a new body
@@ -231,7 +231,7 @@ class SegmentStore:
         self.unlinking.stop()
 
     def close(self) -> None:
-        """Close every file. Call it after `stop`, when the threads have ended."""
+        """Call it after `stop`, when the threads have ended."""
         for segment in self.by_id.values():
             self.handles.close(segment)
 

@@ -25,11 +25,10 @@ class Unadopted:
         self._discarded: set[int] = set()
 
     def keep(self, content_id: int, location: Location) -> None:
-        """Register a written content; it takes over a reservation in its segment."""
+        """The content takes over a reservation in its segment."""
         self._written[content_id] = location
 
     def discard(self, content_id: int) -> None:
-        """See Contents.discard."""
         if content_id in self._adopting:
             self._discarded.add(content_id)
             return
@@ -38,15 +37,12 @@ class Unadopted:
             self._segments.release(self._segments.by_id[location.segment])
 
     def location(self, content_id: int) -> Location | None:
-        """See serial_point.Bodies."""
         return self._written.get(content_id)
 
     def begin_adoption(self, content_id: int) -> None:
-        """See serial_point.Bodies."""
         self._adopting.add(content_id)
 
     def adoption_committed(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
-        """See serial_point.Bodies."""
         if live:
             self._segments.count_live(live)
         for content_id in adopted:
@@ -56,7 +52,6 @@ class Unadopted:
             self._segments.release(self._segments.by_id[location.segment])
 
     def adoption_rolled_back(self, adopted: Sequence[int]) -> None:
-        """See serial_point.Bodies."""
         self._adopting.difference_update(adopted)
         for content_id in adopted:
             if content_id in self._discarded:

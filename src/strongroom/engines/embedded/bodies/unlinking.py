@@ -54,7 +54,7 @@ class Unlinking:
         self._stopped = False
 
     def unpin(self, segment: Segment) -> None:
-        """Release a pin. The last pin of a dead segment removes its file."""
+        """The last pin of a dead segment removes its file."""
         segment.pins -= 1
         if segment.gone and not segment.pins and not self.reap():
             # The files must be kept at present: another call must remove this one.

@@ -1,7 +1,6 @@
 """The thread that waits for the disk on behalf of the commits, one piece of work at a time.
 
-Lives here: where a commit runs, and how work and its outcome pass between the threads. Must not
-live here: what the work is.
+Lives here: where a commit runs, and how work and its outcome pass between the threads.
 
 On a fast disk, two threads that share an interpreter cost more than the sync. The work passes from
 one to the other and back, and the thread waits for the interpreter while the loop computes. So a
@@ -44,12 +43,10 @@ class CommitTimes:
         self.decisions = 0
 
     def note(self, took_s: float) -> None:
-        """Count one commit."""
         self._counts[bisect.bisect_left(_BOUNDS_S, took_s)] += 1
         self.sum_s += took_s
 
     def by_bound(self) -> tuple[tuple[float, int], ...]:
-        """See StoreFacts.commits."""
         return tuple(zip((*_BOUNDS_S, math.inf), accumulate(self._counts), strict=True))
 
 
@@ -73,11 +70,11 @@ class CommitThread:
         start(self._thread)
 
     def submit(self, work: Work, done: Done) -> None:
-        """Run `work` on the thread, then call `done(error or None)` on the loop."""
+        """`done(error or None)` is called on the loop."""
         self._work.put((work, done))
 
     def commit(self, work: Work, done: Done) -> None:
-        """Run `work` like `submit`, for commits. `done` may be called before this returns."""
+        """Like `submit`, for commits. `done` may be called before this returns."""
         if self._loop.time() >= self._thread_until_s:
             error = _outcome(lambda: self._timed(work))
             done(error)
@@ -87,11 +84,11 @@ class CommitThread:
             self.submit(lambda: self._timed(work), done)
 
     def use_thread_for(self, duration_s: float) -> None:
-        """Run all commits on the thread for this time."""
+        """All commits run on the thread for this time."""
         self._thread_until_s = self._loop.time() + duration_s
 
     def stop(self) -> None:
-        """End the thread after all submitted work, and wait for that."""
+        """Wait for all submitted work."""
         self._work.put(None)
         self._thread.join()
 

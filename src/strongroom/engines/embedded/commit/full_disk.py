@@ -64,7 +64,7 @@ class FullDisk:
         return not self._reserve.is_whole
 
     def check_copy(self, size_bytes: int) -> asyncio.Future[None]:
-        """Check that a copy of `size_bytes` fits, with the reserve if necessary. Raises Full."""
+        """Raises Full unless the copy fits, with the reserve if necessary."""
         return self._use(lambda: self._reserve.check_copy(size_bytes))
 
     def make_space_for_copy(self, size_bytes: int) -> asyncio.Future[None]:
@@ -87,7 +87,7 @@ class FullDisk:
         return may_release
 
     def stop(self) -> None:
-        """Stop the checks for free space. Idempotent."""
+        """No more checks for free space. Idempotent."""
         self._stopped = True
         if self._refilling is not None:
             self._refilling.cancel()
@@ -116,7 +116,7 @@ class FullDisk:
         self._await_space()
 
     def _await_space(self) -> None:
-        """If the reserve is not whole, try to refill it after RESERVE_RETRY_S."""
+        """Try to refill the reserve after RESERVE_RETRY_S."""
         if self.is_low and self._refilling is None and not self._stopped:
             self._refilling = self._loop.call_later(RESERVE_RETRY_S, self._try_refill)
 

@@ -1,7 +1,7 @@
 """Futures of the engine's work.
 
 Lives here: ending a future with an error, and retrieving an error that nobody awaits, which asyncio
-would log otherwise. Must not live here: the work itself.
+would log otherwise.
 """
 
 from __future__ import annotations

@@ -85,7 +85,6 @@ class GroupTransaction:
         self._point = SerialPoint(writer, time, cache, bodies, reserve)
 
     def new_group(self) -> Group:
-        """Return an empty group that begins now."""
         return Group(self._time.now())
 
     def fill(self, group: Group, queue: WorkQueue) -> None:
@@ -129,7 +128,7 @@ class GroupTransaction:
         return count
 
     def _take(self, count: int, group: Group, queue: WorkQueue) -> None:
-        """Run up to `count` items, as long as the group keeps its bounds."""
+        """As long as the group keeps its bounds."""
         time, deadline = self._pace.time, self._pace.deadline()
         for _ in range(count):
             item = queue.take()
@@ -142,7 +141,6 @@ class GroupTransaction:
                 break
 
     def purpose(self, group: Group) -> Purpose:
-        """See SerialPoint.purpose."""
         return self._point.purpose(group)
 
     def prepare(self, group: Group) -> None:
@@ -150,21 +148,21 @@ class GroupTransaction:
         self._cache.begin_commit(group.changed)
 
     def committed(self, group: Group) -> None:
-        """Settle the state after the group's commit is durable."""
+        """Call it when the commit is durable."""
         self._cache.end_commit(group.changed)
         self._time.end_transaction(durable=True)
         self._file_space.end_transaction(durable=True)
         self._bodies.adoption_committed(group.adopted, group.live)
 
     def discard(self, group: Group) -> None:
-        """Settle the state of a group that is not committed: its transaction ended or failed."""
+        """The transaction ended or failed, without a commit."""
         self._cache.end_commit({})
         self._time.end_transaction(durable=False)
         self._file_space.end_transaction(durable=False)
         self._bodies.adoption_rolled_back(group.adopted)
 
     def roll_back(self, group: Group) -> None:
-        """End the transaction without a change. Raises apsw.Error: the store is broken."""
+        """Raises apsw.Error: the store is broken."""
         try:
             self._writer.rollback()
         finally:
@@ -175,7 +173,7 @@ class CommitObserver(Protocol):
     """Observes the commits that write, one after the other, on the event loop."""
 
     def begins(self, results: Iterable[asyncio.Future[Any]]) -> None:
-        """Note that a commit begins, with its sync to the disk.
+        """The sync to the disk is a part of it.
 
         Arguments:
             results: of the updates that it makes durable.
@@ -235,13 +233,13 @@ class Committer:
 
     @property
     def broken(self) -> EngineError | None:
-        """The reason why the store has stopped; None while it serves."""
+        """None while the store serves."""
         return self._life.broken
 
     def decide(
         self, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose = Purpose.GROWTH
     ) -> asyncio.Future[T]:
-        """Queue a decision. The future gets its result as soon as the commit is durable."""
+        """The future gets its result as soon as the commit is durable."""
         future = self._queue.add(reads, decide, None, purpose)
         self.turns.schedule()
         return future
@@ -272,7 +270,7 @@ class Committer:
             await self.between_groups(_nothing)
 
     async def drain(self) -> None:
-        """Wait until everything in the queue is answered. Nothing may be queued afterwards."""
+        """Until everything in the queue is answered. Nothing may be queued afterwards."""
         self.full_disk.stop()
         await self.turns.drain()
 
@@ -310,7 +308,7 @@ class Committer:
         self._answer(group)
 
     def _ended(self, group: Group, error: BaseException | None) -> None:
-        """Answer or undo the group after its commit has ended, with an error or None."""
+        """Answer or undo the group."""
         if self.observer is not None:
             self._tell(lambda observer: observer.ended(error))
         if error is None:
@@ -329,7 +327,7 @@ class Committer:
             self._life.fail(error if isinstance(error, Exception) else RuntimeError(error))
 
     def _tell(self, event: Callable[[CommitObserver], None]) -> None:
-        """Tell the observer of an event. No fault of its own may delay a commit."""
+        """No fault of the observer may delay a commit."""
         if self.observer is None:
             return
         try:
@@ -372,17 +370,17 @@ class Committer:
         return None if is_made else Full(purpose)
 
     def _stop(self, group: Group, error: Exception) -> None:
-        """Stop the store, and refuse a group whose commit had not begun."""
+        """A group whose commit had not begun is refused."""
         self._transaction.discard(group)
         self._life.fail(error)
         self._queue.put_back(group.items)
 
 
 def _nothing() -> None:
-    """Do nothing: the work of callers that only wait for their place between groups."""
+    """The work of callers that only wait for their place between groups."""
 
 
 def _touched(group: Group) -> str:
-    """Return the first few records that a group changes, for the log."""
+    """The first few records that a group changes, for the log."""
     names = [record_name(ref) for ref in itertools.islice(group.changed, 3)]
     return f"what is needed to write the {', '.join(names) or 'place of a content'}"

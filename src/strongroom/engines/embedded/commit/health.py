@@ -1,6 +1,6 @@
 """The health of an embedded store, checked where a hanging disk would delay it.
 
-Lives here: the check and its results. Must not live here: its callers, and how they react.
+Lives here: the check and its results.
 """
 
 from __future__ import annotations

@@ -44,22 +44,19 @@ class Bodies(Protocol):
     """The contents, as far as they take part in the records' transaction."""
 
     def location(self, content_id: int) -> Location | None:
-        """Return the location of a written content that no commit has adopted; None for any other
-        id."""
+        """Of a written content that no commit has adopted; None for any other id."""
         ...
 
     def begin_adoption(self, content_id: int) -> None:
-        """Take note that the open transaction adopts a content. It may not be deleted before the
-        outcome is known."""
+        """It may not be deleted before the outcome of the open transaction is known."""
         ...
 
     def adoption_committed(self, adopted: Sequence[int], live: Sequence[tuple[int, int]]) -> None:
-        """Take note that a durable commit adopted contents. `live` has (segment id, change of its
-        live bytes)."""
+        """The commit is durable. `live` has (segment id, change of its live bytes)."""
         ...
 
     def adoption_rolled_back(self, adopted: Sequence[int]) -> None:
-        """Take note that the transaction that would have adopted these contents did not happen."""
+        """The transaction that would have adopted these contents did not happen."""
         ...
 
 
@@ -113,7 +110,6 @@ class Group:
         self._release_futures()
 
     def refuse(self, error: Exception) -> None:
-        """Refuse all of its items."""
         for item in self.items:
             refuse(item.future, error)
         self._release_futures()
@@ -153,7 +149,7 @@ class SerialPoint:
         self._reserve = reserve
 
     def look_up(self, item: QueuedWork, group: Group) -> None:
-        """Look up the records that the item's decision will see, as they were before the group."""
+        """The records are those from before the group."""
         known, get_one = group.known, self._cache.get_one
         read: dict[Ref, Record | None] = {}
         for ref in item.reads:
@@ -207,7 +203,7 @@ class SerialPoint:
         group.answers.append((item.future, commit.result, None))
 
     def purpose(self, group: Group) -> Purpose:
-        """Return the purpose of a group of one item, after it was rolled back. Raises apsw.Error,
+        """The purpose of a group of one item, after it was rolled back. Raises apsw.Error,
         DataDamaged."""
         (item,) = group.items
         after = {ref: record and record.value for ref, record in group.changed.items()}
@@ -215,7 +211,7 @@ class SerialPoint:
         return purpose_of(item.purpose, adopts, after, lambda ref: self._before(ref, group))
 
     def _check(self, steps: Sequence[Step], purpose: Purpose, group: Group) -> None:
-        """Make every check that can refuse a commit, before the first of its writes."""
+        """Every check that can refuse a commit, before the first of its writes."""
         weight = check_steps(steps)
         if weight.adopts:
             adopted = [content_id for step in steps for content_id in step.adopt]
@@ -238,7 +234,6 @@ class SerialPoint:
         return growth_bytes(values_after(steps), current) > 0
 
     def _before(self, ref: Ref, group: Group) -> Record | None:
-        """Return a record as it was before the group."""
         return group.known[ref] if ref in group.known else self._writer.get(ref)
 
     def _apply(self, steps: Sequence[Step], stamp: int, group: Group) -> None:
@@ -279,7 +274,7 @@ class SerialPoint:
             self._raise_ceiling(ceiling, group)
 
     def _count_live(self, group: Group) -> None:
-        """Write which segments have more and less live bytes, as far as that is not written."""
+        """Write the changes of live bytes that are not written yet."""
         self._writer.count_live(itertools.islice(group.live, group.counted, None))
         group.counted = len(group.live)
 

@@ -1,7 +1,6 @@
 """Whether an embedded store serves: its first I/O error stops it, and `close` ends it.
 
 Lives here: the one place that knows, which is made before all parts that report an error or ask.
-Must not live here: what a part does when the store stops.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ class StoreLife:
         self._on_failure: list[Callable[[EngineError], None]] = []
 
     def why_stopped(self) -> EngineError | None:
-        """Return the reason why the store no longer serves; None while it does."""
+        """None while the store serves."""
         return Unavailable("the store is closed") if self.is_closed else self.broken
 
     def on_failure(self, callback: Callable[[EngineError], None]) -> None:
-        """Register `callback`. It is called once, when an I/O error has stopped the store, after
-        those that were registered before."""
+        """Called once, when an I/O error has stopped the store, after those that were registered
+        before."""
         self._on_failure.append(callback)
 
     def fail(self, error: Exception) -> None:
-        """Stop the store after an I/O error: what the disk holds is unknown until recovery."""
+        """What the disk holds is unknown until recovery."""
         if self.broken is not None:
             return
         self.broken = Unavailable(f"the store has stopped after an I/O error: {error}")

@@ -33,8 +33,8 @@ class DurableTime:
         self._written = ceiling
 
     def now(self) -> int:
-        """Return store time, never smaller than a stamp that was given. It may exceed the ceiling:
-        then it must not be answered yet."""
+        """Never smaller than a stamp that was given. It may exceed the ceiling: then it must not be
+        answered yet."""
         return max(self._time.now(), self._last_stamp)
 
     def stamp(self, now: int) -> int:
@@ -82,7 +82,6 @@ class DurableTime:
         return max(self._last_stamp, self._moved_to, min(self._time.now(), self.ceiling))
 
     def advance(self, seconds: float) -> None:
-        """Move store time forward."""
         self._time.advance(seconds)
         self._moved_to = self._time.now()
 
@@ -99,6 +98,6 @@ class ContentIds:
         self._last = last
 
     def new(self) -> int:
-        """Return an id that was never given before, greater than all others."""
+        """Greater than all others."""
         self._last = max(self._time.now(), self._last + 1)
         return self._last

@@ -89,30 +89,27 @@ class WorkQueue:
 
     @property
     def may_wait_for_more(self) -> bool:
-        """Return whether the next use is a group that may wait for more items."""
+        """Whether the next use is a group that may wait for more items."""
         return not (self._between or self._alone)
 
     def take_between(self) -> WorkBetween | None:
-        """Remove and return the next work between groups; None if a group comes next."""
+        """None if a group comes next."""
         return self._between.popleft() if self._between else None
 
     def next_items(self) -> Iterator[QueuedWork]:
-        """Return the items that the next group may take; they stay in the queue."""
+        """What the next group may take; the items stay in the queue."""
         return itertools.islice(self._items, 1 if self._alone else GROUP_ITEMS_MAX)
 
     def take(self) -> QueuedWork:
-        """Remove and return the next item."""
         return self._items.popleft()
 
     def refuse(self, place: int, error: Exception) -> None:
-        """Refuse the item at this place of the queue."""
         item = self._items[place]
         del self._items[place]
         refuse(item.future, error)
 
     def put_back(self, items: Sequence[QueuedWork]) -> None:
-        """Queue the items of a failed group again, before all others. Each then runs in a group of
-        its own."""
+        """The items of a failed group, before all others. Each then runs in a group of its own."""
         if self.broken is not None:
             for item in items:
                 refuse(item.future, self.broken)
@@ -121,7 +118,7 @@ class WorkQueue:
         self._alone = max(len(items), self._alone)
 
     def done(self, count: int) -> None:
-        """Note that `count` items were taken and answered."""
+        """`count` items were taken and answered."""
         self._alone = max(0, self._alone - count)
 
     def close(self, error: EngineError) -> None:
@@ -169,7 +166,7 @@ class GroupPace:
         return False
 
     def deadline(self) -> float:
-        """Return when a phase of a group that begins now must end, by the clock `time`."""
+        """When a phase of a group that begins now must end, by the clock `time`."""
         return self.time() + GROUP_TIME_S
 
 
@@ -219,7 +216,7 @@ class WriterTurns:
         self.phase = Phase.IDLE
 
     def schedule(self) -> None:
-        """Schedule the next use of the connection, if it is idle and something is queued."""
+        """If the connection is idle and something is queued."""
         if self.phase is not Phase.IDLE:
             return
         if self._queue:
@@ -245,7 +242,7 @@ class WriterTurns:
             self._reader.begin_snapshot()
 
     async def drain(self) -> None:
-        """Wait until everything in the queue is answered. Nothing may be queued afterwards."""
+        """Until everything in the queue is answered. Nothing may be queued afterwards."""
         while self._queue or self.phase is Phase.BUSY:
             self._drained = self._loop.create_future()
             await self._drained

@@ -1,5 +1,7 @@
 """A data directory: its layout, version stamp, and lock.
 
+The files in it:
+
     FORMAT          one line: "strongroom 4", followed by the marks of Format: " test-clock",
                     " allow-reset", " backup", " foreign-etags" and " upgrading" (upgrade/)
     UNFINISHED      instead of FORMAT, while a backup, a restore or an import is made
@@ -11,8 +13,6 @@
     segments/       the contents (segments.py)
     ballast         space kept back for a full disk (ballast.py)
     scrub.json      where the scrub is, and what it has found; may be missing (scrub/kept.py)
-
-Must not live here: what is inside the records or the segments.
 """
 
 from __future__ import annotations
@@ -99,11 +99,10 @@ class Format(msgspec.Struct, frozen=True):
 
     @property
     def is_current(self) -> bool:
-        """Whether the directory is of the present version, not of the one before it."""
+        """False for the version before the present one."""
         return self.version == FORMAT_VERSION
 
     def text(self) -> str:
-        """Return the file's only line."""
         marks = [_TEST_CLOCK] * self.test_clock + [_ALLOW_RESET] * self.allow_reset
         marks += [_BACKUP] * self.backup + [_FOREIGN_ETAGS] * self.foreign_etags
         marks += [_UPGRADING] * self.upgrading
@@ -199,14 +198,13 @@ class DirectoryLayout:
         return os.path.join(self.path, "ballast")
 
     def segment(self, segment_id: int) -> str:
-        """Return the path of a segment file. The engine gives the ids, so no name from outside
-        becomes a path."""
+        """The engine gives the ids, so no name from outside becomes a path."""
         return os.path.join(self.segments, f"{segment_id:016x}.seg")
 
     def segment_ids(self) -> list[int]:
-        """Return the ids of the existing segment files, ascending."""
-        found = map(SEGMENT_NAME.fullmatch, os.listdir(self.segments))
-        return sorted(int(match[1], 16) for match in found if match is not None)
+        """Of the existing files, ascending."""
+        matches = map(SEGMENT_NAME.fullmatch, os.listdir(self.segments))
+        return sorted(int(match[1], 16) for match in matches if match is not None)
 
     def read_format(self) -> Format:
         """Read FORMAT. Raises NotADataDirectory, UnknownFormat."""
@@ -251,7 +249,7 @@ class FileLock:
         self._descriptor: int | None = None
 
     def acquire(self, shared: bool = False, wait: bool = False) -> bool:
-        """Take the lock. Return False when another process holds it and `wait` is False."""
+        """Return False when another process holds it and `wait` is False."""
         if self._descriptor is not None:
             return True
         descriptor = self._open()
@@ -267,7 +265,7 @@ class FileLock:
         return True
 
     def release(self) -> None:
-        """Give the lock back. Idempotent."""
+        """Idempotent."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
@@ -303,7 +301,7 @@ class ServerLock:
         return False
 
     def release(self) -> None:
-        """Give the lock back. Idempotent."""
+        """Idempotent."""
         for one in self._locks:
             one.release()
 
@@ -372,7 +370,7 @@ class DataDirectory:
         return self._allow_reset and self.format.allow_reset
 
     def free_bytes(self) -> int:
-        """Return how many more bytes the file system can hold. Raises OSError."""
+        """How many more bytes the file system can hold. Raises OSError."""
         return self.files.free_bytes(self.layout.path)
 
     def close(self) -> None:

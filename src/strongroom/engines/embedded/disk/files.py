@@ -1,7 +1,7 @@
 """The calls with which the embedded engine changes files outside SQLite.
 
 Lives here: one small object with the system calls, so that tests can simulate a disk that fails,
-fills up or loses power. Must not live here: what the files mean. Reads need no such object.
+fills up or loses power. Reads need no such object.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ _WRITE_BACK_BYTES: Final = 256 * 1024
 
 
 def _without_first(data: Sequence[memoryview], count: int) -> list[memoryview]:
-    """Return the rest of `data` after its first `count` bytes."""
     left: list[memoryview] = []
     for one in data:
         if count < len(one):
@@ -43,11 +42,11 @@ class Files(Protocol):
     """The calls that change files. All raise OSError; all may be called from any thread."""
 
     def make_directory(self, path: str) -> None:
-        """Create a directory whose parent exists."""
+        """Its parent exists."""
         ...
 
     def create(self, path: str) -> int:
-        """Create a file that does not exist yet. Return a descriptor for writing."""
+        """It must not exist yet. Return a descriptor for writing."""
         ...
 
     def reopen(self, path: str) -> int:
@@ -55,45 +54,38 @@ class Files(Protocol):
         ...
 
     def open_past_cache(self, path: str) -> int:
-        """Open a file like `reopen`. Where the file system supports it, writes bypass the page
-        cache."""
+        """Like `reopen`. Where the file system supports it, writes bypass the page cache."""
         ...
 
-    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None:
-        """Write all of `data` at `offset`."""
-        ...
+    def write_at(self, descriptor: int, data: bytes | memoryview, offset: int) -> None: ...
 
     def write_aligned(self, descriptor: int, data: Sequence[memoryview], offset: int) -> None:
-        """Write all of `data` at `offset`, to a descriptor of `open_past_cache`. Addresses, lengths
-        and the offset must be aligned (bodies/buffers.py)."""
+        """To a descriptor of `open_past_cache`. Addresses, lengths and the offset must be aligned
+        (bodies/buffers.py)."""
         ...
 
-    def truncate(self, descriptor: int, length: int) -> None:
-        """Cut a file to `length` bytes."""
-        ...
+    def truncate(self, descriptor: int, length: int) -> None: ...
 
     def sync(self, descriptor: int) -> None:
-        """Make a file's contents and length durable."""
+        """Contents and length become durable."""
         ...
 
     def sync_directory(self, path: str) -> None:
-        """Make the entries of a directory durable."""
+        """The entries become durable."""
         ...
 
-    def close(self, descriptor: int) -> None:
-        """Close a descriptor."""
-        ...
+    def close(self, descriptor: int) -> None: ...
 
     def rename(self, source: str, target: str) -> None:
-        """Rename a file, replacing the target."""
+        """The target is replaced."""
         ...
 
     def unlink(self, path: str) -> None:
-        """Remove a file's directory entry."""
+        """Only the entry in the directory."""
         ...
 
     def free_bytes(self, path: str) -> int:
-        """Return how many more bytes the file system of `path` can hold for this user."""
+        """How many more bytes the file system of `path` can hold for this user."""
         ...
 
 

@@ -1,9 +1,9 @@
 """Threads and thread pools that start at once, or say that memory is short.
 
-Lives here: how they are started. Must not live here: its work. A pool usually starts a thread
-when the first work arrives. When memory or processes are limited, that start may fail in the middle
-of a request, although its work is queued. Or the new thread dies before it signals that it runs.
-Then the thread that started it (here the event loop) waits for ever.
+Lives here: how they are started. A pool usually starts a thread when the first work arrives. When
+memory or processes are limited, that start may fail in the middle of a request, although its work
+is queued. Or the new thread dies before it signals that it runs. Then the thread that started it
+(here the event loop) waits for ever.
 """
 
 from __future__ import annotations

@@ -100,22 +100,22 @@ def examine_log(file: BinaryIO, page_bytes: int) -> LogVerdict:
 def _examine_without_header(file: BinaryIO, head: bytes, page_bytes: int) -> LogVerdict:
     """Return the verdict on a log whose header is bad. SQLite treats such a log as empty, so search
     for frames that form a chain."""
-    found = LogVerdict()
+    verdict = LogVerdict()
     for order in _ORDERS:
         evidence = _Evidence(order, None)
         seed = stored_sum(head)
         for frame in frames(file, page_bytes):
             evidence.take(frame, seed)
             seed = frame.sum
-        if evidence.commits > found.cut_commits:
-            found = LogVerdict(
+        if evidence.commits > verdict.cut_commits:
+            verdict = LogVerdict(
                 frames=evidence.frames,
                 refused_frame=_HEADER,
                 cut_frames=evidence.frames,
                 cut_commits=evidence.commits,
                 is_lost=True,
             )
-    return found
+    return verdict
 
 
 @dataclass(slots=True)
@@ -145,7 +145,7 @@ class _Evidence:
         self.is_followed = False  # a frame of a later commit follows a commit
 
     def take(self, frame: Frame, seed: Sum) -> None:
-        """Examine the next frame of the file, and check whether it is chained."""
+        """Examine the next frame of the file, and whether it is chained."""
         salts = self._salts
         if salts is None and self._last is not None:
             salts = self._last.frame.salts
@@ -154,7 +154,7 @@ class _Evidence:
         self.add(frame, seed, is_of_this_log=is_of_this_log, is_chained=is_chained)
 
     def add(self, frame: Frame, seed: Sum, *, is_of_this_log: bool, is_chained: bool) -> None:
-        """Record the next frame. `seed`: the checksum of the one before it."""
+        """`seed`: the checksum of the frame before it."""
         self.frames += is_of_this_log
         counted = False
         if is_chained:
@@ -206,7 +206,6 @@ class _LogReader:
         self._evidence = _Evidence(header.order, header.salts)
 
     def take(self, frame: Frame) -> None:
-        """Read the next frame."""
         if not self._is_sure:
             self._evidence.take(frame, self._seeds[0])
             self._seeds = (frame.sum,)
@@ -260,7 +259,6 @@ class _LogReader:
         return 0 if 0 in sizes else sizes[0]
 
     def verdict(self) -> LogVerdict:
-        """Return the verdict, after the last frame."""
         evidence = self._evidence
         frames = self._valid_frames + evidence.frames
         cut_frames = frames - self._kept_frames

@@ -1,8 +1,7 @@
 """Checkpoints: when SQLite's log is written back to its database, during or between commits.
 
-Lives here: thresholds, and the thread that checkpoints. Must not live here: commits. A checkpoint
-that finds the disk full, or cannot open its files, leaves the log unchanged. A checkpoint that
-fails otherwise stops the engine.
+Lives here: thresholds, and the thread that checkpoints. A checkpoint that finds the disk full, or
+cannot open its files, leaves the log unchanged. A checkpoint that fails otherwise stops the engine.
 """
 
 from __future__ import annotations
@@ -113,7 +112,7 @@ class Checkpointer:
         return log_moment(f"{self._path}-wal", self._log_pages)
 
     def close(self) -> None:
-        """Wait for a running checkpoint, and stop."""
+        """Wait for a running checkpoint."""
         self._thread.shutdown()
         if self._connection is not None:
             self._connection.close()

@@ -67,8 +67,7 @@ class LiveLogCheck:
             self._refuse("its header is damaged")
 
     def read(self, count: int) -> int:
-        """Check the next frames, at most `count`. Return how many bytes were read. Raises
-        OSError."""
+        """The next frames, at most `count`. Return how many bytes were read. Raises OSError."""
         if self.is_done or self._header is None:
             return 0
         with open_reader(self._path) as file:
@@ -82,7 +81,7 @@ class LiveLogCheck:
         return read_bytes
 
     def _first_wrong(self, file: BinaryIO, header: LogHeader, count: int) -> tuple[int | None, int]:
-        """Return the first wrong frame of the next ones, and how many bytes were read."""
+        """The first wrong one of the next frames, and how many bytes were read."""
         size_bytes = FRAME_HEAD_BYTES + header.page_bytes
         last = min(self._number + count, self._moment.frames)
         offset = HEADER_BYTES + self._number * size_bytes

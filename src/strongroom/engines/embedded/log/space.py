@@ -1,7 +1,7 @@
 """Preallocated space in SQLite's log.
 
-Lives here: when the log's file is extended, and by how much. Must not live here: the log's content,
-checkpoints. Source: "WAL-mode File Format", section "The WAL File Format".
+Lives here: when the log's file is extended, and by how much. Source: "WAL-mode File Format",
+section "The WAL File Format".
 
 A sync that overwrites costs two thirds of one that extends a file, because the file system must
 store the new length. So the file grows by a MiB of zeros at a time, until it has the length that it
@@ -48,12 +48,11 @@ class LogSpace:
         self._end_bytes = 0
 
     def needs_extension(self, pages: int) -> bool:
-        """Return whether the file should be extended, when the log has so many pages."""
         used_bytes = pages * _FRAME_BYTES
         return self._end_bytes < min(used_bytes + _AHEAD_BYTES, self._most_bytes)
 
     def extend(self) -> None:
-        """Extend the file, if that is possible. A failure is harmless.
+        """A failure is harmless.
 
         Call it while no transaction is open. Nothing is synced: the next commit does that.
         """
@@ -78,5 +77,5 @@ class LogSpace:
             files.close(descriptor)
 
     def emptied(self) -> None:
-        """Take note that the file has been truncated to zero bytes."""
+        """The file has been truncated to zero bytes."""
         self._end_bytes = 0

@@ -57,7 +57,6 @@ class Frame(msgspec.Struct, frozen=True):
 
     @property
     def offset(self) -> int:
-        """The frame's offset in the file."""
         return HEADER_BYTES + (self.number - 1) * len(self.data)
 
 
@@ -166,10 +165,10 @@ def _changed_words(order: Order, right: Sum, frame: Frame) -> Iterator[tuple[int
             error = lacks[0] * pow(first, -1, 1 << 32) & WORD_MASK
             is_explained = error * second & WORD_MASK == lacks[1]
         if is_explained:
-            found = data[at : at + WORD_BYTES]
-            value = int.from_bytes(found, in_order)
+            word = data[at : at + WORD_BYTES]
+            value = int.from_bytes(word, in_order)
             written = ((value + error) & WORD_MASK).to_bytes(WORD_BYTES, in_order)
-            change = int.from_bytes(found, "big") ^ int.from_bytes(written, "big")
+            change = int.from_bytes(word, "big") ^ int.from_bytes(written, "big")
             if change.bit_count() == 1:
                 yield at // WORD_BYTES, change
         first, second = second, (first + second) & WORD_MASK

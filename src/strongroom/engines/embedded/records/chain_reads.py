@@ -39,10 +39,10 @@ class ChainReads:
     def follow(
         self, partition: Partition, links: Links, first: bytes, names: Sequence[bytes]
     ) -> list[tuple[Ref, Record | None]]:
-        """See Engine.follow. What is read from SQLite is measured."""
+        """What is read from SQLite is measured."""
         self._left = len(names)
         try:
-            found = follow_chain(partition, links, first, names, self._get)
+            chain = follow_chain(partition, links, first, names, self._get)
         except apsw.Error as error:
             raise unreadable(error) from error
         finally:
@@ -51,8 +51,8 @@ class ChainReads:
             if self._began_s:
                 add_s(elapsed_s() - self._began_s)
         if self._began_s:
-            self._cache.keep(*zip(*found, strict=True))
-        return found
+            self._cache.keep(*zip(*chain, strict=True))
+        return chain
 
     def _get(self, ref: Ref) -> Record | None:
         self._left -= 1

@@ -100,5 +100,5 @@ def _between(low: float, high: float) -> SqlExpression:
 
 
 def _below(bound: float) -> float:
-    """Return a lower number than `bound`, by more than SQLite's rounding error."""
+    """Lower by more than SQLite's rounding error."""
     return bound - abs(bound) * _ROUNDING - _LEAST if math.isfinite(bound) else bound

@@ -42,7 +42,7 @@ class DatabaseFileSpace:
         self._durable_pages = self._pages = self._page_count()
 
     def extend(self) -> None:
-        """Extend the file for the pages that the open transaction adds. Raises apsw.FullError."""
+        """For the pages that the open transaction adds. Raises apsw.FullError."""
         pages = self._page_count()
         if pages <= self._pages:
             return
@@ -57,7 +57,7 @@ class DatabaseFileSpace:
         self._pages = pages
 
     def end_transaction(self, durable: bool) -> None:
-        """End the transaction: count its pages if it is durable, else discard them."""
+        """Count its pages if it is durable, else discard them."""
         if durable:
             self._durable_pages = self._pages
         self._pages = self._durable_pages

@@ -75,7 +75,6 @@ class FaceScan:
         self.last = request.first
 
     def read(self) -> Steps[Page]:
-        """Read and return the page. Raises apsw.Error."""
         where = self._request.where
         expression = None if where is None else expression_of(where)
         try:
@@ -120,8 +119,8 @@ class FaceScan:
                 self._connection.execute("ROLLBACK")
 
     def _slice(self, first: Position) -> tuple[str, tuple[bytes, ...], Position | None]:
-        """Return the slice that begins at `first`, as a clause and its values, and where the next
-        slice begins (None = nothing is left)."""
+        """The slice that begins at `first`, as a clause and its values, and where the next slice
+        begins (None = nothing is left)."""
         keyspace, until = self._request.keyspace, self._request.until
         last = None if until is None or until.partition != first.partition else until.key
         if first.key or last is not None:
@@ -151,7 +150,7 @@ class FaceScan:
         return _INSIDE[last is not None], bounds, rest
 
     def _end(self, source: str, bounds: tuple[bytes, ...]) -> Position | None:
-        """Return the first record after a slice of these; None when they all fit into one slice."""
+        """The first record after a slice of these; None when they all fit into one slice."""
         for one in self._cursor.execute(
             _SLICE_END.format(source), (*bounds, _SLICE_EXAMINED_RECORDS)
         ):
@@ -166,8 +165,7 @@ class FaceScan:
         return self._cursor.execute(statement, (*bounds, *expression.values, room + 1)).fetchall()
 
     def _take(self, batch: Sequence[Any]) -> Position | None:
-        """Add rows as far as there is room. Return the position of the first row left over, or
-        None."""
+        """As far as there is room. Return the position of the first row left over."""
         if not batch:
             return None
         parts = tuple(zip(*batch, strict=True))

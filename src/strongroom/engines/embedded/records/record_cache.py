@@ -1,7 +1,6 @@
 """A cache of committed records for small reads: a hit costs a tenth of a read from SQLite.
 
-Lives here: which records are cached, and when they may be answered. Must not live here: reading or
-writing records.
+Lives here: which records are cached, and when they may be answered.
 
 Hits always belong to one committed snapshot, by this rule. The records that a commit writes are
 removed before the commit becomes visible, and are not cached again until it is over. So a commit in
@@ -11,7 +10,8 @@ For the same reason, cached records agree with a snapshot of SQLite that is take
 of the loop. What the commit writes is not cached. All other records are the same before and after
 it.
 
-A record that is read for the first time is not cached (recent_keys.py): it may be one of a million.
+A record that is read for the first time is not cached: it may be one of a million. That would cost
+half as much as the read, and displace records that are read often.
 
 The cache has two halves. When the younger is full, the older is dropped, and the younger takes its
 place. A hit in the older half moves the record to the younger. So no search for a victim is needed,
@@ -21,11 +21,11 @@ and records in use stay.
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.embedded.records.recent_keys import RecentKeys
 
 SIZE_BYTES_MAX: Final = 8 * 1024 * 1024
 # The memory of a reference, a record, their parts, and their place in the dictionary.
@@ -48,6 +48,28 @@ class Uncached(enum.Enum):
 UNKNOWN: Final = Uncached.UNKNOWN
 
 
+class RecentKeys:
+    """Tells in little memory whether a key was requested before.
+
+    It remembers the hashes of keys, each until another key maps to the same place.
+
+    Arguments:
+        places: how many can be remembered.
+    """
+
+    def __init__(self, places: int) -> None:
+        self._places = places
+        self._marks = array("q", bytes(8 * places))
+
+    def check_and_add(self, one: Hashable) -> bool:
+        """Return whether a key was seen before, as far as that is remembered, and remember it."""
+        mark = hash(one)
+        place = mark % self._places
+        was_seen = self._marks[place] == mark
+        self._marks[place] = mark
+        return was_seen
+
+
 class RecordCache:
     """Records that were read more than once, absent ones included. Used on the event loop."""
 
@@ -61,13 +83,12 @@ class RecordCache:
         self._cached_before: list[Ref] = []  # those of them that were cached
 
     def get(self, refs: Sequence[Ref]) -> list[Record | None] | None:
-        """Return the records from one snapshot, in the order of `refs`; None unless all are
-        cached."""
+        """From one snapshot, in the order of `refs`; None unless all are cached."""
         found = list(map(self._younger.get, refs))
         return self._get_older(refs) if None in found else found
 
     def get_one(self, ref: Ref) -> Record | Uncached | None:
-        """Return one cached record, like `get`; UNKNOWN if it is not cached."""
+        """Like `get`; UNKNOWN if it is not cached."""
         found = self._younger.get(ref, UNKNOWN)
         if found is UNKNOWN and ref in self._older:
             found = self._older.pop(ref)
@@ -76,23 +97,22 @@ class RecordCache:
         return found
 
     def _get_older(self, refs: Sequence[Ref]) -> list[Record | None] | None:
-        """Return the records like `get`, where one is absent or not in the younger half."""
-        found: list[Record | None] = []
+        """Like `get`, where one is absent or not in the younger half."""
+        records: list[Record | None] = []
         for ref in refs:
             record = self.get_one(ref)
             if record is UNKNOWN:
                 return None
-            found.append(record)
-        return found
+            records.append(record)
+        return records
 
     def split(self, refs: Sequence[Ref]) -> tuple[list[Record | Uncached | None], list[Ref]]:
-        """Return what is cached of several records, in their order, and the addresses of all
-        others. See `completed`."""
+        """What is cached, in order, and the addresses of all others. See `completed`."""
         known = list(map(self.get_one, refs))
         return known, [ref for ref, one in zip(refs, known, strict=True) if one is UNKNOWN]
 
     def keep(self, refs: Sequence[Ref], records: Sequence[Record | None]) -> None:
-        """Cache records that were just read, in one snapshot, unless this was the first read."""
+        """Records that were just read, in one snapshot. Those of a first read are not kept."""
         if not self._read_once.check_and_add(refs[-1]):
             return
         for ref, record in zip(refs, records, strict=True):
@@ -122,7 +142,7 @@ class RecordCache:
         self._rotate_when_full()
 
     def _forget(self, ref: Ref) -> bool:
-        """Remove a record. Return whether it was cached."""
+        """Return whether it was cached."""
         if ref in self._younger:
             self._left_bytes += _size_bytes(ref, self._younger.pop(ref))
             self._older.pop(ref, None)

@@ -49,8 +49,8 @@ class RecordCopier(Reader):
         self._connection.pragma("query_only", False)
 
     def begin_copy(self, target: str) -> None:
-        """Create the file of the copy, which must not exist, and begin the snapshot that will be
-        copied. Raises apsw.Error, OSError."""
+        """Create the file, which must not exist, and begin the snapshot that will be copied. Raises
+        apsw.Error, OSError."""
         # SQLite would create a file that everybody may read.
         self._files.close(self._files.create(target))
         create_copy(target, self._vfs, SCHEMA).close()
@@ -62,7 +62,7 @@ class RecordCopier(Reader):
         self.snapshot()
 
     def used_bytes(self) -> int:
-        """Return how long the copy will be, to within a few pages."""
+        """How long the copy will be, to within a few pages."""
         pages = int(self._execute("PRAGMA main.page_count").get)
         return PAGE_BYTES * (pages - int(self._execute("PRAGMA main.freelist_count").get))
 

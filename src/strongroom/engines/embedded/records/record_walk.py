@@ -1,8 +1,7 @@
 """A walk over all records of a database in order, with the names of records on damaged pages.
 
-Lives here: the walk, and how it continues after damage. Must not live here: what records mean. The
-values on a page with a wrong checksum are never used. Only the names on it are read, to tell an
-operator which records are lost.
+Lives here: the walk, and how it continues after damage. The values on a page with a wrong checksum
+are never used. Only the names on it are read, to tell an operator which records are lost.
 """
 
 from __future__ import annotations

@@ -44,8 +44,7 @@ class Scans:
         self._slots = asyncio.Semaphore(_CONCURRENT_MAX)
 
     async def query(self, ask: Callable[[Reader], Steps[T]], *, inline: bool) -> T:
-        """Return the result of a query. Raises: DataDamaged; Unavailable when `end` is called
-        first.
+        """Raises: DataDamaged; Unavailable when `end` is called first.
 
         Arguments:
             inline: whether it is known to be short. All others run slice by slice.
@@ -83,12 +82,12 @@ class Scans:
             raise Unavailable("the store is closed")
 
     async def end(self) -> None:
-        """Make every read fail at its next slice, and wait until all have ended."""
+        """Every read fails at its next slice. Wait until all have ended."""
         self._ended = True
         for _ in range(_CONCURRENT_MAX):
             await self._slots.acquire()
 
     def close(self) -> None:
-        """Close the connections; after `end`. Raises apsw.Error."""
+        """After `end`. Raises apsw.Error."""
         while self._idle:
             self._idle.pop().close()

@@ -83,12 +83,12 @@ class ScrubReader(Reader):
         self._connection.pragma("cache_size", -_CACHE_KIB)
 
     def forget_pages(self) -> None:
-        """Keep no page in memory, so that each is read from the file again."""
+        """Each page is then read from the file again."""
         self.release()
         self._connection.pragma("shrink_memory")
 
     def records_bytes(self) -> int:
-        """Return how long the used part of the database is."""
+        """The length of the used part of the database."""
         pages, free = (int(self._pragma(name)) for name in ("page_count", "freelist_count"))
         return PAGE_BYTES * (pages - free)
 
@@ -96,12 +96,12 @@ class ScrubReader(Reader):
         return self._execute(f"PRAGMA {name}").get
 
     def read_small_tables(self) -> None:
-        """Read what the store keeps beside records and contents."""
+        """What the store keeps beside records and contents."""
         for statement in _SMALL_TABLES:
             self._execute(statement).fetchall()
 
     def read_records(self, hidden: bool, position: WalkPosition, count: int) -> ReadRecords:
-        """Read up to `count` records of one table from `position` on, in one snapshot. If some are
+        """Up to `count` records of one table from `position` on, in one snapshot. If some are
         damaged, they are named, and those after them are read as well as possible."""
         before = self._pages_read()
         try:
@@ -141,23 +141,22 @@ class ScrubReader(Reader):
         return ReadRecords(following, self._pages_read(before) * PAGE_BYTES, damaged)
 
     def is_readable(self, ref: Ref) -> bool:
-        """Return whether a record can be read, or there is none of that name."""
+        """True also if there is no record of that name."""
         (keyspace, partition), (hidden, name) = ref
-        found = self.read_records(hidden, (keyspace, partition, name), 1)
-        return ref not in found.damaged
+        reading = self.read_records(hidden, (keyspace, partition, name), 1)
+        return ref not in reading.damaged
 
     def next_segment(self, after: int) -> int | None:
-        """Return the next segment of the records whose id is above `after`."""
-        found = self._execute(_NEXT_SEGMENT, (after,)).get
-        return None if found is None else int(found)
+        """Whose id is above `after`."""
+        segment = self._execute(_NEXT_SEGMENT, (after,)).get
+        return None if segment is None else int(segment)
 
     def segment_sum(self, segment: int) -> SegmentSum:
-        """Return what the records say of a segment; zeros if they do not know it."""
-        found = segment_sums(self._execute, segment)
-        return found[0] if found else SegmentSum(segment, 0, 0, 0, sealed=False)
+        """Zeros if the records do not know it."""
+        sums = segment_sums(self._execute, segment)
+        return sums[0] if sums else SegmentSum(segment, 0, 0, 0, sealed=False)
 
     def _pages_read(self, before: int = 0) -> int:
-        """Return how many pages this connection has read from its files since it had read
-        `before`."""
+        """Counted since it had read `before`."""
         current, _ = self._connection.status(apsw.SQLITE_DBSTATUS_CACHE_MISS)
         return current - before

@@ -152,7 +152,7 @@ def location_of(row: tuple[Any, ...]) -> Location:
 
 
 def _find(execute: Callable[..., Any], ref: Ref) -> Any:
-    """Return the row of a record, None when there is none. Raises apsw.Error, DataDamaged."""
+    """None when there is none. Raises apsw.Error, DataDamaged."""
     (keyspace, partition), (hidden, name) = ref
     try:
         return execute(_GET[hidden], (keyspace, partition, name)).get
@@ -171,26 +171,24 @@ class Writer:
         self._execute, self._execute_many = cursor.execute, cursor.executemany
 
     def begin(self) -> None:
-        """Open a transaction."""
         self._execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
-        """Make the transaction durable."""
         self._execute("COMMIT")
 
     def rollback(self) -> None:
-        """Discard the transaction, if SQLite has not done so itself."""
+        """Unless SQLite has done so itself."""
         if self.connection.in_transaction:
             self._execute("ROLLBACK")
 
     def get(self, ref: Ref) -> Record | None:
-        """Return a record as this transaction sees it. Raises apsw.Error; DataDamaged, after which
-        SQLite has rolled the transaction back."""
+        """As this transaction sees it. Raises apsw.Error; DataDamaged, after which SQLite has
+        rolled the transaction back."""
         row = _find(self._execute, ref)
         return None if row is None else Record._make(row)
 
     def put_all(self, records: Mapping[Ref, Record | None]) -> None:
-        """Write records, or delete those whose value here is None."""
+        """Records whose value here is None are deleted."""
         puts: tuple[list[_Row], list[_Row]] = ([], [])
         for ((keyspace, partition), (hidden, name)), record in records.items():
             if record is None:
@@ -203,12 +201,12 @@ class Writer:
                 self._execute_many(statement, rows)
 
     def adopt(self, contents: Sequence[tuple[int, Location]]) -> None:
-        """Insert the rows of contents. Their bytes are counted by `count_live`."""
+        """The bytes of the contents are counted by `count_live`."""
         rows = [(one, at[0], at[1], at[2], signed(at[3])) for one, at in contents]
         self._execute_many(_ADOPT, rows)
 
     def drop(self, content_id: int) -> Location | None:
-        """Delete a content's row; None when it is gone. Its bytes are counted by `count_live`."""
+        """None when it is gone. Its bytes are counted by `count_live`."""
         row = self._execute(_LOCATE, (content_id,)).get
         if row is None:
             return None
@@ -225,8 +223,7 @@ class Writer:
             self._execute_many(_LIVE, list(more.items()))
 
     def move(self, content_id: int, source: Location, target: Location) -> bool:
-        """Change a content's location to that of its copy. Return False if the content is no longer
-        at `source`."""
+        """From a content to its copy. Return False if the content is no longer at `source`."""
         self._execute(
             "UPDATE contents SET segment = ?, offset = ? "
             "WHERE id = ? AND segment = ? AND offset = ?",
@@ -239,32 +236,30 @@ class Writer:
         return True
 
     def seal(self, segment: int) -> None:
-        """Record that a segment will never grow again."""
+        """It will never grow again."""
         self._execute(
             "INSERT INTO segments VALUES (?, 0, 1) ON CONFLICT DO UPDATE SET sealed = 1", (segment,)
         )
 
     def forget_segment(self, segment: int) -> bool:
-        """Delete the row of a segment without contents. Return False when it has one."""
+        """Return False when it has contents."""
         if self._execute("SELECT id FROM contents WHERE segment = ? LIMIT 1", (segment,)).get:
             return False
         self._execute("DELETE FROM segments WHERE id = ?", (segment,))
         return True
 
     def raise_ceiling(self, ceiling: int) -> None:
-        """Record that no time up to `ceiling` may be given again."""
+        """No time up to it may be given again."""
         self._execute("UPDATE meta SET value = ? WHERE name = 'ceiling'", (ceiling,))
 
     def ceiling(self) -> int:
-        """Return the ceiling in force."""
         return int(self._execute("SELECT value FROM meta WHERE name = 'ceiling'").get)
 
     def last_content(self) -> int:
-        """Return the largest content id in use, 0 when there is none."""
+        """The largest id in use, 0 when there is none."""
         return int(self._execute("SELECT ifnull(max(id), 0) FROM contents").get)
 
     def segments(self) -> list[SegmentRow]:
-        """Return the rows of all segments."""
         rows = self._execute(
             "SELECT id, live_bytes, sealed, CASE WHEN sealed THEN 0 ELSE "
             "(SELECT max(offset + length) FROM contents WHERE segment = segments.id) END "
@@ -273,8 +268,7 @@ class Writer:
         return [SegmentRow(row[0], row[1], bool(row[2]), row[3] or 0) for row in rows]
 
     def spare_bytes(self) -> int:
-        """Return how many more bytes fit into the database before its file grows. Raises
-        apsw.Error."""
+        """How many more bytes fit into the database before its file grows. Raises apsw.Error."""
         return PAGE_BYTES * int(self._execute("PRAGMA freelist_count").get)
 
     def truncate_log(self, timeout_ms: int) -> bool:
@@ -319,24 +313,24 @@ class Reader:
         self.has_snapshot = False
 
     def scanner(self) -> Reader:
-        """Open another reader of the same records, for long reads."""
+        """For long reads of the same records."""
         return Reader(self._path, self._vfs, scanning=True, is_bound=self._is_bound)
 
     def begin_snapshot(self) -> None:
-        """Read from one snapshot until `end_snapshot`. To begin and to end a snapshot takes longer
-        than to find a record in it."""
+        """Until `end_snapshot`. To begin and to end a snapshot takes longer than to find a record
+        in it."""
         if not self.has_snapshot:
             self._execute("BEGIN")
             self.has_snapshot = True
 
     def end_snapshot(self) -> None:
-        """End the held snapshot, so that later reads see newer commits."""
+        """Later reads see newer commits."""
         if self.has_snapshot:
             self.has_snapshot = False
             self.release()
 
     def get(self, ref: Ref) -> Record | None:
-        """Return one record. Raises apsw.Error, DataDamaged."""
+        """Raises apsw.Error, DataDamaged."""
         try:
             row = _find(self._execute, ref)
         except DataDamaged:
@@ -345,7 +339,7 @@ class Reader:
         return None if row is None else record_of(row)
 
     def get_all(self, refs: Sequence[Ref]) -> list[Record | None]:
-        """Return records from one snapshot, in the order of `refs`."""
+        """From one snapshot, in the order of `refs`."""
         if len(refs) == 1:
             return [self.get(refs[0])]
         if len(refs) == 2:
@@ -374,7 +368,7 @@ class Reader:
         return found
 
     def range(self, ref: Ref, until: bytes | None, max_records: int) -> Steps[list[Item]]:
-        """Return records of one partition from `ref` on, in order, from one snapshot."""
+        """Of one partition from `ref` on, in order, from one snapshot."""
         (keyspace, partition), (hidden, first) = ref
         bounds = (first,) if until is None else (first, until)
         # A separate cursor: it is closed when the read stops early, to end its read transaction.
@@ -394,23 +388,22 @@ class Reader:
             cursor.close(force=True)
         return items
 
-    def scan(self, asked: ScanRequest) -> Steps[Page]:
-        """Return a page of face records from one snapshot."""
-        scanning = FaceScan(self._connection, asked)
+    def scan(self, request: ScanRequest) -> Steps[Page]:
+        scanning = FaceScan(self._connection, request)
         try:
             return (yield from scanning.read())
         except apsw.Error as error:
             partition, name = scanning.last
-            last = Ref(Partition(asked.keyspace, partition), Key(False, name))
+            last = Ref(Partition(request.keyspace, partition), Key(False, name))
             raise self._unreadable(error, last) from error
 
     def _unreadable(self, error: apsw.Error, last: Ref) -> EngineError:
-        """Return the error for a caller when reading failed after the record `last`."""
+        """When reading failed after the record `last`."""
         self.end_snapshot()
         return unreadable(error, f"what follows the {record_name(last)}")
 
     def locate(self, content_id: int) -> Location | None:
-        """Return the location of an adopted content, or None. Raises apsw.Error, DataDamaged."""
+        """None unless it is adopted. Raises apsw.Error, DataDamaged."""
         try:
             row = self._execute(_LOCATE, (content_id,)).get
         except apsw.IOError as error:
@@ -419,8 +412,7 @@ class Reader:
         return None if row is None else location_of(row)
 
     def contents_of(self, segment: int, after: int, limit: int) -> list[tuple[int, Location]]:
-        """Return up to `limit` contents of a segment whose ids are above `after`, in the order of
-        their ids."""
+        """Up to `limit`, with ids above `after`, ascending."""
         rows: list[tuple[Any, ...]] = self._execute(
             "SELECT id, segment, offset, length, crc64 FROM contents "
             "WHERE segment = ? AND id > ? ORDER BY id LIMIT ?",
@@ -434,41 +426,36 @@ class Reader:
         self._execute("SELECT value FROM meta").fetchall()
 
     def release(self) -> None:
-        """End the snapshot."""
         if self._connection.in_transaction:
             # Not a commit, which would fail on damage that was found in the meantime.
             self._connection.execute("ROLLBACK")
 
     def segment_sums(self) -> list[SegmentSum]:
-        """Return what the records say of every segment, in the order of their ids."""
         return segment_sums(self._execute)
 
     def content_ids(self) -> Iterator[int]:
-        """Yield the ids of all contents, ascending."""
         for row in self._connection.cursor().execute("SELECT id FROM contents ORDER BY id"):
             yield row[0]
 
     def keyspaces(self, first: bytes, until: bytes) -> Steps[list[bytes]]:
-        """Return the keyspaces of face records from `first` on and before `until`, in order. Each
-        takes one look-up."""
-        found: list[bytes] = []
+        """Of face records from `first` on and before `until`, in order. Each takes one look-up."""
+        keyspaces: list[bytes] = []
         row = self._execute(_KEYSPACE.format(">="), (first, until)).get
         while row is not None:
-            found.append(row)
+            keyspaces.append(row)
             yield
             row = self._execute(_KEYSPACE.format(">"), (row, until)).get
-        return found
+        return keyspaces
 
     def records(self) -> Iterator[Walked]:
-        """Yield all records, in order, face keys first. Raises apsw.Error."""
+        """In order, face keys first. Raises apsw.Error."""
         return walk(
             self._connection,
             lambda: connect(self._path, self._vfs, _SCANNER_CACHE_KIB, is_bound=self._is_bound),
         )
 
     def findings(self) -> Iterator[str]:
-        """Yield the errors that SQLite itself finds, until it can read no further. Raises
-        apsw.Error."""
+        """The errors that SQLite itself finds, until it can read no further. Raises apsw.Error."""
         for (problem,) in self._execute("PRAGMA main.integrity_check"):
             # One row may name several problems, below a title.
             lines = str(problem).splitlines()

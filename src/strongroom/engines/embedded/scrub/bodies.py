@@ -63,8 +63,8 @@ class BodyReading:
     _current: BodyCheck | None = field(default=None)
 
     def read_piece(self) -> ReadBodies:
-        """Check the next contents, or a part of a large one. There must be rows. Raises OSError:
-        this process cannot read the file at present."""
+        """The next contents, or a part of a large one. There must be rows. Raises OSError: this
+        process cannot read the file at present."""
         read_bytes = 0
         sound: list[int] = []
         doubtful: dict[int, str] = {}
@@ -106,8 +106,8 @@ def problem_of_segment(reader: ScrubReader, segment: int, path: str) -> str | No
 
     Raises: OSError, apsw.Error.
     """
-    found = reader.segment_sum(segment)
+    noted = reader.segment_sum(segment)
     size_bytes = size_of(path)
     if size_bytes is None:
-        found = reader.segment_sum(segment)
-    return "; ".join(segment_problems(found, size_bytes)) or None
+        noted = reader.segment_sum(segment)
+    return "; ".join(segment_problems(noted, size_bytes)) or None

@@ -46,16 +46,13 @@ class DamagedPlace(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def position(self) -> WalkPosition:
-        """Where the record lies in its table."""
         return self.keyspace, self.partition, self.name
 
     @property
     def ref(self) -> Ref:
-        """The record."""
         return Ref(Partition(self.keyspace, self.partition), Key(bool(self.table), self.name))
 
     def text(self) -> str:
-        """Return the place as text for logs."""
         if self.kind == "record":
             return f"the {record_name(self.ref)}"
         if self.kind == "segment":
@@ -103,7 +100,6 @@ class PassPosition(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def record(self) -> WalkPosition:
-        """The next record."""
         return self.keyspace, self.partition, self.name
 
 

@@ -1,7 +1,6 @@
 """How fast the scrub reads. Pure: sizes and times in, rates and pauses out.
 
-Lives here: the rate that ends a pass in time, its bounds, and the pause after each piece. Must not
-live here: clocks, reading.
+Lives here: the rate that ends a pass in time, its bounds, and the pause after each piece.
 
 A pass is planned for nine tenths of its time, so that one that was held up still ends in time. If
 the server was off for a while, the rest is read faster. The pause after a piece has a second

@@ -149,7 +149,7 @@ class ScrubPieces:
     async def _ask_records(
         self, place: DamagedPlace, question: Callable[[ScrubReader], T]
     ) -> T | None:
-        """Return the answer of the records; None if a page is damaged that is needed for it."""
+        """None if a page is damaged that is needed for the answer."""
         try:
             answer = await self._thread.ask(question)
         except apsw.Error as error:
@@ -200,7 +200,7 @@ class ScrubPieces:
                 yield found.read_bytes
 
     async def _next_contents(self, segment: int) -> list[tuple[int, Location]]:
-        """Return the next contents of a segment; none if their places cannot be read."""
+        """No contents if their places cannot be read."""
         after = self._state.position.content
         try:
             return await self._thread.ask(
@@ -213,8 +213,7 @@ class ScrubPieces:
             return []
 
     async def _problem_of_content(self, content_id: int) -> str | None:
-        """Read a content with its segment pinned. Return what is wrong; None = nothing, or it is
-        gone."""
+        """Read with the segment pinned. None = nothing is wrong, or it is gone."""
         try:
             opened = await self._source.contents.open(content_id)
         except ContentMissing:

@@ -61,7 +61,6 @@ class Scrub:
         self._total_bytes = self._read_bytes = 0
 
     def facts(self) -> ScrubFacts:
-        """Return what an operator watches."""
         state = self._state
         return ScrubFacts(
             interval_s=self._interval_s,
@@ -73,7 +72,7 @@ class Scrub:
         )
 
     async def run(self) -> None:
-        """Scrub until cancelled. What cannot be read at present is tried again later."""
+        """Runs until cancelled. What cannot be read at present is tried again later."""
         is_waiting = False
         try:
             await self._sleep(START_AFTER_S)
@@ -129,7 +128,6 @@ class Scrub:
             await self._thread.close()  # until it is needed again
 
     async def _upkeep(self) -> None:
-        """Do what is due now and then."""
         now_s = self._loop_s()
         if now_s - self._looked_s >= _LOOK_AGAIN_EVERY_S:
             self._looked_s = now_s

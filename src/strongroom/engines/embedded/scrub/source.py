@@ -1,7 +1,6 @@
 """What the scrub needs of a store.
 
-Lives here: the parts of the store that it uses, and the thread that reads for it. Must not live
-here: what it does with them.
+Lives here: the parts of the store that it uses, and the thread that reads for it.
 """
 
 from __future__ import annotations
@@ -43,22 +42,19 @@ class ScrubSource:
 
     @property
     def layout(self) -> DirectoryLayout:
-        """The paths of its files."""
         return self.directory.layout
 
     @property
     def files(self) -> Files:
-        """The calls that change files."""
         return self.directory.files
 
     async def log_moment(self) -> LogMoment:
-        """Return the log between two commits. Raises EngineError, OSError."""
-        found: list[LogMoment] = []
-        await self.committer.between_groups(lambda: found.append(self.checkpointer.moment()))
-        return found[0]
+        """Between two commits. Raises EngineError, OSError."""
+        moments: list[LogMoment] = []
+        await self.committer.between_groups(lambda: moments.append(self.checkpointer.moment()))
+        return moments[0]
 
     def live_bytes(self) -> int:
-        """Return how long all contents are together."""
         return self.segments.sizes()[1]
 
     def may_write(self) -> bool:
@@ -66,7 +62,6 @@ class ScrubSource:
         return not self.committer.full_disk.is_low
 
     def connect(self) -> ScrubReader:
-        """Open a connection to the records. Raises apsw.Error."""
         return ScrubReader(self.layout.records, self.checkpointer.vfs)
 
 
@@ -83,14 +78,13 @@ class ScrubThread:
         self._reader: ScrubReader | None = None
 
     async def run(self, work: Callable[P, T], *given: P.args, **named: P.kwargs) -> T:
-        """Return the result of `work`, which runs on the thread. Raises what `work` raises;
-        MemoryError if the thread cannot be started."""
+        """Raises what `work` raises; MemoryError if the thread cannot be started."""
         self._pool = self._pool or started_pool(1, "strongroom-scrub")
         call = functools.partial(work, *given, **named)
         return await asyncio.get_running_loop().run_in_executor(self._pool, call)
 
     async def ask(self, question: Callable[[ScrubReader], T]) -> T:
-        """Return the answer of the records, asked on the thread. Raises apsw.Error."""
+        """Asked on the thread. Raises apsw.Error."""
         return await self.run(lambda: question(self._opened()))
 
     async def close(self) -> None:

@@ -38,15 +38,14 @@ class Findings:
 
     @property
     def count(self) -> int:
-        """How many places are damaged."""
         return len(self._by_place) + self.more
 
     def all(self) -> tuple[KeptFinding, ...]:
-        """Return them, in the order in which they were found."""
+        """In the order in which they were found."""
         return tuple(self._by_place.values())
 
     def add(self, place: DamagedPlace, problem: str, now_s: float, pass_s: float) -> None:
-        """Note that a place is damaged. It is logged when it is new."""
+        """A place that is new is logged."""
         known = self._by_place.get(place)
         if known is None and len(self._by_place) >= FINDINGS_MAX:
             self.more += 1
@@ -61,14 +60,14 @@ class Findings:
             )
 
     def remove(self, place: DamagedPlace) -> None:
-        """Note that a place is sound, or gone."""
+        """The place is sound, or gone."""
         if self._by_place.pop(place, None) is not None:
             _log.warning("what the scrub found damaged is sound or gone: %s", place.text())
 
     def remove_records(
         self, table: int, first: WalkPosition, until: WalkPosition | None, but: Container[Ref]
     ) -> None:
-        """Note that all records in a range are sound or gone, but those in `but`."""
+        """All records in a range are sound or gone, but those in `but`."""
         for place in list(self._by_place):
             if place.kind != "record" or place.table != table or place.ref in but:
                 continue
@@ -94,7 +93,6 @@ class ScrubState:
         self.findings = Findings(kept)
 
     def kept(self) -> KeptScrub:
-        """Return the state as it is kept."""
         return KeptScrub(
             began_s=self.began_s,
             is_running=self.is_running,
@@ -106,14 +104,14 @@ class ScrubState:
         )
 
     def begin_pass(self, now_s: float) -> None:
-        """Begin a pass, unless one is to be continued."""
+        """Unless one is to be continued."""
         if not self.is_running or self.began_s is None:
             self.began_s, self.is_running = now_s, True
             self.position, self.read_bytes = PassPosition(), 0
             self.findings.more = 0
 
     def end_pass(self, now_s: float) -> None:
-        """End the pass, which has seen everything."""
+        """The pass has seen everything."""
         self.findings.end_pass(self.began_s or 0.0)
         self.is_running, self.ended_s = False, now_s
 

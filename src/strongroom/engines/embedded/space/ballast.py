@@ -37,14 +37,14 @@ class Ballast:
         self._path = path
 
     def held_bytes(self) -> int:
-        """Return the current length of the file. Raises OSError."""
+        """The current length of the file. Raises OSError."""
         try:
             return min(os.path.getsize(self._path), self.full_bytes)
         except FileNotFoundError:
             return 0
 
     def free_bytes(self) -> int:
-        """Return how many more bytes the file system can hold. Raises OSError."""
+        """How many more the file system can hold. Raises OSError."""
         return self._files.free_bytes(os.path.dirname(self._path))
 
     def cut(self, length: int) -> None:

@@ -69,21 +69,18 @@ class Reserve:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the whole ballast is available."""
         return self._held_bytes >= self._ballast.full_bytes
 
     @property
     def held_bytes(self) -> int:
-        """How much of the ballast is available."""
         return self._held_bytes
 
     @property
     def whole_bytes(self) -> int:
-        """How much is available when the ballast is whole."""
         return self._ballast.full_bytes
 
     def admits(self, purpose: Purpose) -> bool:
-        """Return whether updates of this purpose that make records larger should be tried."""
+        """For updates that make records larger."""
         return self._held_bytes + self._spare_bytes >= self._floors[purpose]
 
     def may_release(self, purpose: Purpose) -> bool:
@@ -91,7 +88,7 @@ class Reserve:
         return self._held_bytes > self._floors[purpose]
 
     def release_slice(self, purpose: Purpose) -> None:
-        """Release a slice of the ballast, if this purpose may use one more. Raises OSError."""
+        """If this purpose may use one more. Raises OSError."""
         if self.may_release(purpose):
             self._cut(max(self._floors[purpose], self._held_bytes - self._slice_bytes))
 

@@ -1,8 +1,8 @@
 """Inspection of a data directory or a backup from outside: is it whole, and what does it hold?
 
 Lives here: one snapshot with its checks and its contents, beside a running server or without one.
-Must not live here: what records mean. The layer above judges whether a content is referenced, with
-`content_ids`, `records` and `read_content`.
+The layer above judges whether a content is referenced, with `content_ids`, `records` and
+`read_content`.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class Inspection:
         self.close()
 
     def close(self) -> None:
-        """Release the snapshot. Idempotent."""
+        """Idempotent."""
         try:
             self._reader.release()
             self._reader.close()
@@ -107,39 +107,36 @@ class Inspection:
             self._lock.release()
 
     def content_ids(self) -> Iterator[int]:
-        """Yield the ids of all contents, ascending."""
+        """Of all contents, ascending."""
         return self._reader.content_ids()
 
     def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
-        """Return the keyspaces of records from `first` on and before `until`. Raises apsw.Error."""
+        """From `first` on and before `until`. Raises apsw.Error."""
         return run_to_completion(self._reader.keyspaces(first, until))
 
     def has(self, ref: Ref) -> bool:
-        """Return whether a record exists. Raises apsw.Error, DataDamaged."""
         return self._reader.get(ref) is not None
 
     def records(self) -> Iterator[Walked]:
-        """Yield all records in order, face keys first; None for a damaged record."""
+        """In order, face keys first; None for a damaged record."""
         return self._reader.records()
 
     def read_content(self, content_id: int) -> Iterator[bytes]:
-        """Return the bytes of a content, in pieces. Raises ContentMissing, OSError."""
+        """In pieces. Raises ContentMissing, OSError."""
         location = self._reader.locate(content_id)
         if location is None:
             raise ContentMissing(f"no partition owns content {content_id}")
         return self._pieces(location)
 
     def findings(self) -> Iterator[Finding]:
-        """Yield every problem of the database file, the segments, and the contents."""
+        """Of the database file, the segments, and the contents."""
         yield from self.record_findings()
         yield from self.body_findings()
 
     def record_findings(self) -> Iterator[Finding]:
-        """Yield every problem of the database file, by its pages."""
         yield from self._until_damage(self._record_findings(), "a page")
 
     def body_findings(self) -> Iterator[Finding]:
-        """Yield every problem of the segments and the contents."""
         yield from self._until_damage(self._body_findings(), "a page with the places of contents")
 
     def _until_damage(self, findings: Iterator[Finding], what: str) -> Iterator[Finding]:

@@ -106,12 +106,12 @@ class CopyTarget:
             os.close(self._unfinished_descriptor)
 
     def private_path(self, name: str) -> str:
-        """Return where a file of PRIVATE_NAMES is written; `finish` gives it its name."""
+        """Of a file of PRIVATE_NAMES; `finish` gives it its name."""
         return os.path.join(self.layout.path, name + _COPYING)
 
     @property
     def building(self) -> str:
-        """The directory in which an import opens a store."""
+        """Where an import opens a store."""
         return os.path.join(self.layout.path, _BUILDING)
 
     def adopt_built(self) -> None:
@@ -127,7 +127,7 @@ class CopyTarget:
         os.rmdir(built.path)
 
     def finish(self) -> None:
-        """Stamp the copy as complete. A copy without the stamp is refused everywhere."""
+        """A copy without the stamp is refused everywhere."""
         files = OsFiles()
         for name in PRIVATE_NAMES:
             if os.path.exists(self.private_path(name)):
@@ -139,7 +139,7 @@ class CopyTarget:
         files.sync_directory(os.path.dirname(self.layout.path))
 
     def _discard(self) -> None:
-        """Delete what was written. What cannot be deleted is left, without the stamp."""
+        """What cannot be deleted is left, without the stamp."""
         layout = self.layout
         try:
             _delete(_leftovers(layout, self._beside), layout)

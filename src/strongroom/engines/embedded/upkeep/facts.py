@@ -54,9 +54,9 @@ def _length(path: str) -> int:
 
 
 def _backup_ended_s(layout: DirectoryLayout) -> float | None:
-    """Return when a backup last wrote its mark into BACKUP."""
+    """When a backup last wrote its mark into BACKUP."""
     try:
-        found = os.stat(layout.backup_lock)
+        mark = os.stat(layout.backup_lock)
     except FileNotFoundError:
         return None
-    return found.st_mtime if found.st_size else None
+    return mark.st_mtime if mark.st_size else None

@@ -46,8 +46,8 @@ def name_of(moment: datetime.datetime) -> str:
 
 def newest_backup(folder: str) -> str | None:
     """Return the backup in a folder that was completed last; None if there is none."""
-    found = [(os.stat(DirectoryLayout(one).format).st_mtime, one) for one in _backups(folder)]
-    return max(found)[1] if found else None
+    backups = [(os.stat(DirectoryLayout(one).format).st_mtime, one) for one in _backups(folder)]
+    return max(backups)[1] if backups else None
 
 
 def surplus(folder: str, keep: int) -> list[str]:
@@ -106,10 +106,10 @@ def _backups(folder: str) -> Iterator[str]:
 def _complete_format(path: str) -> Format | None:
     """Return the format of a complete backup of the present version; None for anything else."""
     try:
-        found = DirectoryLayout(path).read_format()
+        stamp = DirectoryLayout(path).read_format()
     except (EngineError, OSError):
         return None
-    return found if found.backup and found.is_current and not found.upgrading else None
+    return stamp if stamp.backup and stamp.is_current and not stamp.upgrading else None
 
 
 def _own_files(layout: DirectoryLayout) -> Iterator[str]:

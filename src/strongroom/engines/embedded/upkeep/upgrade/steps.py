@@ -63,8 +63,8 @@ def upgrade(
         was changed), Unavailable (the disk has too little space), OSError, apsw.Error.
     """
     layout = DirectoryLayout(os.path.abspath(directory))
-    found = layout.read_format()
-    if found.is_current and not found.upgrading:
+    stamp = layout.read_format()
+    if stamp.is_current and not stamp.upgrading:
         return False
     lock = ServerLock(layout)
     if not lock.acquire():
@@ -81,11 +81,11 @@ def settled_format(layout: DirectoryLayout) -> Format:
 
     Raises: NotADataDirectory, UnknownFormat, DirectoryInUse, OSError.
     """
-    found = layout.read_format()
-    if found.upgrading:
+    stamp = layout.read_format()
+    if stamp.upgrading:
         upgrade(layout.path, LoggedUpgrade())
-        found = layout.read_format()
-    return found
+        stamp = layout.read_format()
+    return stamp
 
 
 def lock_settled(layout: DirectoryLayout, readers: FileLock) -> Format:
