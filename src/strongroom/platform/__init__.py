@@ -3,8 +3,7 @@
 Lives here: files, locks, syncs, private files, signals, limits and readiness of sockets. Each comes
 with the promise that its callers rely on. `posix.py` keeps the promises with the calls of POSIX,
 and `windows/` with those of Windows. Where that is impossible, the call raises UnsupportedSystem.
-Must not live here: what the files mean, or when anything is called. The page docs/platforms.md has
-the promises, how each system keeps them, and what was tried.
+The page docs/platforms.md has the promises, how each system keeps them, and what was tried.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 The choice: on every system the loop waits with a selector, also on Windows, where Python's own
 choice is another one (the proactor). So the same code accepts connections, reads and writes
 everywhere, and what is tried on one system holds on the others. On Windows a selector waits for 512
-sockets at most (SOCKETS_MAX in limits.py). Must not live here: what a signal means. Sources: the
-Python documentation, "Platform Support" of asyncio and "signal: set_wakeup_fd".
+sockets at most (SOCKETS_MAX in limits.py). Sources: the Python documentation, "Platform Support" of
+asyncio and "signal: set_wakeup_fd".
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from strongroom.platform import IS_POSIX
 
 
 def new_event_loop() -> asyncio.AbstractEventLoop:
-    """Return a new event loop that waits with a selector."""
     if IS_POSIX:
         return asyncio.new_event_loop()
     return asyncio.SelectorEventLoop()

@@ -1,6 +1,6 @@
 """Bytes in memory as a file, for libraries that read files only.
 
-Must not live here: what the bytes are. Source: memfd_create(2).
+Source: memfd_create(2).
 """
 
 from __future__ import annotations

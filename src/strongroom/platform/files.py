@@ -7,8 +7,8 @@ The promises, on every system:
 - A file with a mode for its owner alone can be read by nobody else, from its creation on.
 - A file can be removed and renamed while a descriptor of `open_file` or `open_reader` is open.
 
-How each system keeps them is in docs/platforms.md. Must not live here: what the files mean. All
-calls raise OSError, and may be made from any thread.
+How each system keeps them is in docs/platforms.md. All calls raise OSError, and may be made from
+any thread.
 
     open_file(path, flags, mode, follows_links=, keeps_name=)
                                     like os.open. `keeps_name`: where the system can, nobody removes

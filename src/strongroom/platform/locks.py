@@ -2,8 +2,8 @@
 
 The promise: while a process holds a file's exclusive lock, no other holds a lock on that file. A
 lock belongs to an open file. It is free when that file is closed or its process ends in any way,
-`kill -9` included. Must not live here: which file is locked, or why. Network file systems may break
-the promise. Sources: flock(2); "LockFileEx" in the documentation of Windows.
+`kill -9` included. Network file systems may break the promise. Sources: flock(2); "LockFileEx" in
+the documentation of Windows.
 
     lock(descriptor, shared=, wait=)    take the lock; False if another holds it and `wait` is False
     open_directory(path)                a descriptor of a folder, to lock it; OSError with

@@ -1,6 +1,6 @@
 """Memory from the system, and the C library of this process.
 
-Must not live here: who uses memory. Sources: mmap(2); "CreateFileMapping" of Windows.
+Sources: mmap(2); "CreateFileMapping" of Windows.
 """
 
 from __future__ import annotations

@@ -46,18 +46,16 @@ def open_file(
     follows_links: bool = True,
     keeps_name: bool = False,
 ) -> int:
-    """See files.py. A name is never kept: POSIX removes names of open files."""
+    """A name is never kept: POSIX removes names of open files."""
     del keeps_name
     return os.open(path, flags if follows_links else flags | _os.O_NOFOLLOW, mode)
 
 
 def open_reader(path: str) -> BinaryIO:
-    """See files.py."""
     return open(path, "rb", buffering=0)
 
 
 def open_past_cache(path: str) -> int:
-    """See files.py."""
     try:
         return os.open(path, os.O_WRONLY | _O_DIRECT)
     except OSError as error:
@@ -67,12 +65,10 @@ def open_past_cache(path: str) -> int:
 
 
 def is_past_cache(descriptor: int) -> bool:
-    """See files.py."""
     return bool(_fcntl.fcntl(descriptor, _fcntl.F_GETFL) & _O_DIRECT)
 
 
 def use_cache(descriptor: int) -> bool:
-    """See files.py."""
     flags = _fcntl.fcntl(descriptor, _fcntl.F_GETFL)
     if not flags & _O_DIRECT:
         return False
@@ -85,19 +81,16 @@ pwrite: Final[Callable[[int, bytes | memoryview, int], int]] = _os.pwrite
 
 
 def pwritev(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
-    """See files.py."""
     return int(_os.pwritev(descriptor, data, offset))
 
 
 def start_write_back(descriptor: int, offset: int, length: int) -> None:
-    """See files.py."""
     if _sync_file_range is not None:
         count, start = ctypes.c_int64(length), ctypes.c_int64(offset)
         _sync_file_range(descriptor, start, count, _SYNC_FILE_RANGE_WRITE)
 
 
 def forget_cached(descriptor: int, offset: int, length: int) -> None:
-    """See files.py."""
     if _advise is not None and length > 0:  # 0 would mean: up to the end of the file
         start = offset // mmap.PAGESIZE * mmap.PAGESIZE
         end = -(-(offset + length) // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -105,7 +98,6 @@ def forget_cached(descriptor: int, offset: int, length: int) -> None:
 
 
 def sync_data(descriptor: int) -> None:
-    """See files.py."""
     if _FULL_SYNC is None and _HAS_DATA_SYNC:
         _os.fdatasync(descriptor)
     else:
@@ -113,7 +105,6 @@ def sync_data(descriptor: int) -> None:
 
 
 def sync_file(descriptor: int) -> None:
-    """See files.py."""
     if _FULL_SYNC is not None:
         _fcntl.fcntl(descriptor, _FULL_SYNC)
     else:
@@ -121,7 +112,6 @@ def sync_file(descriptor: int) -> None:
 
 
 def sync_directory(path: str) -> None:
-    """See files.py."""
     descriptor = open_directory(path)
     try:
         sync_file(descriptor)
@@ -130,48 +120,41 @@ def sync_directory(path: str) -> None:
 
 
 def open_directory(path: str) -> int:
-    """See locks.py."""
     return os.open(path, os.O_RDONLY | _os.O_DIRECTORY)
 
 
 def open_folder_lock(path: str) -> int:
-    """See locks.py."""
     return open_directory(path)
 
 
 def rename(source: str, target: str) -> None:
-    """See files.py."""
     os.replace(source, target)
 
 
 def unlink(path: str) -> None:
-    """See files.py."""
     os.unlink(path)
 
 
 def make_directory(path: str) -> None:
-    """See files.py."""
     os.mkdir(path, 0o700)
 
 
 def protect_new_files(directory: str) -> None:
-    """See files.py. Each file has a mode of its own, and SQLite gives its files the database's."""
+    """Each file has a mode of its own, and SQLite gives its files the database's."""
     del directory
 
 
 def refuse_unsafe_volume(path: str) -> None:
-    """See files.py. Every file system of these systems can make a name durable."""
+    """Every file system of these systems can make a name durable."""
     del path
 
 
 def free_bytes(path: str) -> int:
-    """See files.py."""
     facts = _os.statvfs(path)
     return int(facts.f_bavail * facts.f_frsize)
 
 
 def give_to_owner_of(path: str, made: int | str) -> None:
-    """See files.py."""
     if _os.geteuid():
         return
     found = os.stat(path)
@@ -182,7 +165,6 @@ def give_to_owner_of(path: str, made: int | str) -> None:
 
 
 def rights_of_others(descriptor: int) -> str:
-    """See files.py."""
     mode = os.fstat(descriptor).st_mode
     reads = "r" if mode & (stat.S_IRGRP | stat.S_IROTH) else ""
     writes = "w" if mode & (stat.S_IWGRP | stat.S_IWOTH) else ""
@@ -190,7 +172,6 @@ def rights_of_others(descriptor: int) -> str:
 
 
 def lock(descriptor: int, *, shared: bool, wait: bool) -> bool:
-    """See locks.py."""
     how = (_fcntl.LOCK_SH if shared else _fcntl.LOCK_EX) | (0 if wait else _fcntl.LOCK_NB)
     try:
         _fcntl.flock(descriptor, how)
@@ -200,7 +181,6 @@ def lock(descriptor: int, *, shared: bool, wait: bool) -> bool:
 
 
 def open_files_limits() -> tuple[int | None, int | None] | None:
-    """See limits.py."""
     try:
         resource: Any = importlib.import_module("resource")
     except ImportError:
@@ -213,7 +193,6 @@ def open_files_limits() -> tuple[int | None, int | None] | None:
 
 
 def set_open_files_limits(soft: int, hard: int | None) -> None:
-    """See limits.py."""
     resource: Any = importlib.import_module("resource")
     most = resource.RLIM_INFINITY if hard is None else hard
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, most))

@@ -1,7 +1,7 @@
 """How a process of this program is started and asked to stop.
 
-Must not live here: which program runs. Sources: kill(2); "GenerateConsoleCtrlEvent" of Windows,
-which reaches a process that was started in a group of its own.
+Sources: kill(2); "GenerateConsoleCtrlEvent" of Windows, which reaches a process that was started in
+a group of its own.
 """
 
 from __future__ import annotations

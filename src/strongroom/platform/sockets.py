@@ -1,8 +1,8 @@
 """Sockets: which are ready, and who may listen on an address.
 
-Must not live here: what is waited for, connections. Python for Windows has no `select.poll`, and
-its `select.select` accepts sockets only, which is all that is asked about here. Sources: poll(2),
-socket(7), unix(7); "Using SO_REUSEADDR and SO_EXCLUSIVEADDRUSE" in the documentation of Winsock.
+Python for Windows has no `select.poll`, and its `select.select` accepts sockets only, which is all
+that is asked about here. Sources: poll(2), socket(7), unix(7); "Using SO_REUSEADDR and
+SO_EXCLUSIVEADDRUSE" in the documentation of Winsock.
 """
 
 from __future__ import annotations
@@ -37,20 +37,14 @@ class _HasFileno(Protocol):
 class Poll(Protocol):
     """See `select.poll`."""
 
-    def register(self, fd: int | _HasFileno, eventmask: int = ..., /) -> None:
-        """Ask about a socket."""
-        ...
+    def register(self, fd: int | _HasFileno, eventmask: int = ..., /) -> None: ...
 
-    def modify(self, fd: int | _HasFileno, eventmask: int, /) -> None:
-        """Ask for other events of a socket."""
-        ...
+    def modify(self, fd: int | _HasFileno, eventmask: int, /) -> None: ...
 
-    def unregister(self, fd: int | _HasFileno, /) -> None:
-        """Ask no more about a socket."""
-        ...
+    def unregister(self, fd: int | _HasFileno, /) -> None: ...
 
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        """Return the sockets that are ready, and their events. The timeout is in milliseconds."""
+        """The timeout is in milliseconds. Return the sockets that are ready, and their events."""
         ...
 
 
@@ -61,29 +55,25 @@ class SelectPoll:
         self._events: dict[int, int] = {}
 
     def register(self, fd: int | _HasFileno, eventmask: int = POLLIN | POLLOUT, /) -> None:
-        """See Poll."""
         self._events[_number(fd)] = eventmask
 
     def modify(self, fd: int | _HasFileno, eventmask: int, /) -> None:
-        """See Poll."""
         self._events[_number(fd)] = eventmask
 
     def unregister(self, fd: int | _HasFileno, /) -> None:
-        """See Poll."""
         del self._events[_number(fd)]
 
     def poll(self, timeout: float | None = None, /) -> list[tuple[int, int]]:
-        """See Poll."""
         reads = [fd for fd, events in self._events.items() if events & (POLLIN | POLLHUP)]
         writes = [fd for fd, events in self._events.items() if events & POLLOUT]
         timeout_s = None if timeout is None or timeout < 0 else timeout / 1000
         # Windows reports a connection that failed as an exception of the socket.
         ready = select.select(reads, writes, [*self._events], timeout_s)
-        found: dict[int, int] = {}
+        events_of: dict[int, int] = {}
         for fds, event in zip(ready, (POLLIN, POLLOUT, POLLERR), strict=True):
             for fd in fds:
-                found[fd] = found.get(fd, 0) | event
-        return list(found.items())
+                events_of[fd] = events_of.get(fd, 0) | event
+        return list(events_of.items())
 
 
 def _number(fd: int | _HasFileno) -> int:
@@ -113,7 +103,6 @@ def send_datagram(name: str, data: bytes) -> None:
 
 
 def new_poll() -> Poll:
-    """Return a new, empty poll."""
     if hasattr(select, "poll"):
         made: Poll = select.poll()
         return made

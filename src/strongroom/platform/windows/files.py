@@ -48,7 +48,6 @@ def open_file(
     follows_links: bool = True,
     keeps_name: bool = False,
 ) -> int:
-    """See platform/files.py."""
     access = 0 if flags & os.O_WRONLY else api.GENERIC_READ
     access |= api.GENERIC_WRITE if flags & (os.O_WRONLY | os.O_RDWR) else 0
     share = api.SHARE_READ_WRITE | (0 if keeps_name else api.SHARE_DELETE)
@@ -61,42 +60,36 @@ def open_file(
 
 
 def open_reader(path: str) -> BinaryIO:
-    """See platform/files.py."""
     descriptor = _patiently(lambda: open_file(path, os.O_RDONLY))
     return os.fdopen(descriptor, "rb", buffering=0)
 
 
 def open_past_cache(path: str) -> int:
-    """See platform/files.py. Windows gets all writes through its cache."""
+    """Windows gets all writes through its cache."""
     return open_file(path, os.O_WRONLY)
 
 
 def is_past_cache(descriptor: int) -> bool:
-    """See platform/files.py."""
     return False
 
 
 def use_cache(descriptor: int) -> bool:
-    """See platform/files.py."""
     return False
 
 
 def pread(descriptor: int, length: int, offset: int) -> bytes:
-    """See platform/files.py."""
     with _turns[descriptor % len(_turns)]:
         os.lseek(descriptor, offset, os.SEEK_SET)
         return os.read(descriptor, length)
 
 
 def pwrite(descriptor: int, data: bytes | memoryview, offset: int) -> int:
-    """See platform/files.py."""
     with _turns[descriptor % len(_turns)]:
         os.lseek(descriptor, offset, os.SEEK_SET)
         return os.write(descriptor, data)
 
 
 def pwritev(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
-    """See platform/files.py."""
     written = 0
     for one in data:
         count = pwrite(descriptor, one, offset + written)
@@ -106,52 +99,46 @@ def pwritev(descriptor: int, data: Sequence[memoryview], offset: int) -> int:
     return written
 
 
-def start_write_back(descriptor: int, offset: int, length: int) -> None:
-    """See platform/files.py."""
+def start_write_back(descriptor: int, offset: int, length: int) -> None: ...
 
 
 def forget_cached(descriptor: int, offset: int, length: int) -> None:
-    """See platform/files.py. Windows has no such hint for a file that is open."""
+    """Windows has no such hint for a file that is open."""
     del descriptor, offset, length
 
 
 def sync_data(descriptor: int) -> None:
-    """See platform/files.py."""
     sync_file(descriptor)
 
 
 def sync_file(descriptor: int) -> None:
-    """See platform/files.py. The C library calls FlushFileBuffers, which flushes the drive too."""
+    """The C library calls FlushFileBuffers, which flushes the drive too."""
     os.fsync(descriptor)
 
 
 def sync_directory(path: str) -> None:
-    """See platform/files.py. What this rests on is said at the top of this module."""
+    """What this rests on is said at the top of this module."""
 
 
 def rename(source: str, target: str) -> None:
-    """See platform/files.py."""
     flags = api.MOVE_REPLACE_EXISTING | api.MOVE_WRITE_THROUGH
     _patiently(lambda: kernel().move(source, target, flags))
 
 
 def unlink(path: str) -> None:
-    """See platform/files.py."""
     _patiently(lambda: os.unlink(path))
 
 
 def make_directory(path: str) -> None:
-    """See platform/files.py."""
     kernel().make_directory(path, _PRIVATE_DIRECTORY)
 
 
 def protect_new_files(directory: str) -> None:
-    """See platform/files.py."""
     kernel().protect(directory, _PRIVATE_DIRECTORY)
 
 
 def refuse_unsafe_volume(path: str) -> None:
-    """See platform/files.py. Raises UnsupportedSystem."""
+    """Raises UnsupportedSystem."""
     name = kernel().file_system(path)
     if name not in _JOURNALLED:
         raise UnsupportedSystem(
@@ -162,17 +149,16 @@ def refuse_unsafe_volume(path: str) -> None:
 
 
 def free_bytes(path: str) -> int:
-    """See platform/files.py."""
     folder = path if os.path.isdir(path) else os.path.dirname(path)
     return kernel().free_bytes(folder)
 
 
 def give_to_owner_of(path: str, made: int | str) -> None:
-    """See platform/files.py. Administrators may use every file anyway."""
+    """Administrators may use every file anyway."""
 
 
 def rights_of_others(descriptor: int) -> str:
-    """See platform/files.py. The access list of the folder decides, and its mode tells nothing."""
+    """The access list of the folder decides, and its mode tells nothing."""
     return ""
 
 

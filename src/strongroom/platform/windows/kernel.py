@@ -1,7 +1,7 @@
 """The calls of kernel32 and advapi32 that Python's own library does not make.
 
-Lives here: their types, and how their errors become OSError. Must not live here: what they are used
-for. Source: the documentation of the Windows API, a page for each function.
+Lives here: their types, and how their errors become OSError. Source: the documentation of the
+Windows API, a page for each function.
 """
 
 from __future__ import annotations
@@ -150,7 +150,6 @@ class Kernel:
         return int(self._msvcrt.open_osfhandle(handle, 0))
 
     def make_directory(self, path: str, sddl: str) -> None:
-        """Create a directory that `sddl` permits to use."""
         with self._security(sddl) as security:
             self._check(self._calls["CreateDirectoryW"](path, security), path)
 
@@ -161,7 +160,7 @@ class Kernel:
             self._check(done, path)
 
     def lock(self, descriptor: int, flags: int, position: int) -> bool:
-        """Lock one byte of a file. Return False if it is locked and may not be waited for."""
+        """One byte. Return False if it is locked and may not be waited for."""
         place = Overlapped(offset=position & 0xFFFF_FFFF, offset_high=position >> 32)
         handle = self._msvcrt.get_osfhandle(descriptor)
         if self._calls["LockFileEx"](handle, flags, 0, 1, 0, ctypes.byref(place)):
@@ -171,14 +170,13 @@ class Kernel:
         raise self._error("a lock")
 
     def move(self, source: str, target: str, flags: int) -> None:
-        """Rename a file."""
         self._check(self._calls["MoveFileExW"](source, target, flags), target)
 
     def free_bytes(self, path: str) -> int:
         """Return how many more bytes this user may write to the volume of a directory."""
-        found = ctypes.c_uint64()
-        self._check(self._calls["GetDiskFreeSpaceExW"](path, ctypes.byref(found), None, None), path)
-        return found.value
+        free = ctypes.c_uint64()
+        self._check(self._calls["GetDiskFreeSpaceExW"](path, ctypes.byref(free), None, None), path)
+        return free.value
 
     def file_system(self, path: str) -> str:
         """Return the name of the file system on the volume of `path`, for example NTFS."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 
 def open_files_limits() -> tuple[int | None, int | None] | None:
-    """See platform/limits.py."""
     return None
 
 
 def set_open_files_limits(soft: int, hard: int | None) -> None:
-    """See platform/limits.py. There is nothing to set."""
+    """There is nothing to set."""

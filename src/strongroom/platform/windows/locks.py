@@ -24,17 +24,16 @@ _LOCKED_BYTE: Final = (1 << 63) - 2
 
 
 def lock(descriptor: int, *, shared: bool, wait: bool) -> bool:
-    """See platform/locks.py."""
     flags = (0 if shared else LOCK_EXCLUSIVE) | (0 if wait else LOCK_FAIL_IMMEDIATELY)
     return kernel().lock(descriptor, flags, _LOCKED_BYTE)
 
 
 def open_directory(path: str) -> int:
-    """See platform/locks.py. Windows locks no folders."""
+    """Windows locks no folders."""
     raise OSError(errno.EOPNOTSUPP, "folders cannot be locked", path)
 
 
 def open_folder_lock(path: str) -> int:
-    """See platform/locks.py. A file in the folder stands for it."""
+    """A file in the folder stands for it."""
     name = os.path.join(path, FOLDER_LOCK_NAME)
     return open_file(name, os.O_RDWR | os.O_CREAT, keeps_name=True)
