@@ -1,6 +1,6 @@
 """The contract's cases about contents: streaming, ownership, pins.
 
-Lives here: cases only. Must not live here: anything that depends on where an engine stores bodies.
+Lives here: cases only.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold

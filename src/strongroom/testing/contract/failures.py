@@ -1,6 +1,6 @@
 """The contract's cases about a full disk, an unknown outcome, and a store that has stopped.
 
-Lives here: cases only. Must not live here: how an engine is filled up or broken (its subject).
+Lives here: cases only.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold

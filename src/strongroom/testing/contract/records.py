@@ -1,6 +1,6 @@
 """The contract's cases about records: decisions, snapshots, order, pages, limits, stamps.
 
-Lives here: cases only. Must not live here: anything that depends on the engine under test.
+Lives here: cases only.
 """
 
 # ruff: noqa: D103 - a case's name says what must hold

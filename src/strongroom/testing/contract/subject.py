@@ -1,7 +1,6 @@
 """The contract suite's interface to an engine under test, and helpers for its records.
 
-Lives here: the `Subject` protocol, and builders of refs, steps and bodies. Must not live here:
-cases.
+Lives here: the `Subject` protocol, and builders of refs, steps and bodies.
 """
 
 from __future__ import annotations

@@ -171,13 +171,13 @@ class QueueHistory:
     def operations(self) -> Sequence[CompletedCall]:
         """Return all operations that were recorded so far."""
         with self._lock:
-            found = list(self._operations)
+            operations = list(self._operations)
             for (client, begin_position, ended), key in itertools.product(self._passed, self._keys):
-                number = len(found)
-                found.append(
+                number = len(operations)
+                operations.append(
                     CompletedCall(number, client, key, TimePasses(), None, begin_position, ended)
                 )
-            return tuple(found)
+            return tuple(operations)
 
     def _add(
         self, client: str, key: str, call: Hashable, result: Hashable, begin_position: int
