@@ -6,7 +6,7 @@
         write(fence=held.fence)
 
 The package imports nothing else of Strongroom. It needs only the standard library, until a store is
-opened whose driver needs more. Lives here: the public names. Must not live here: code.
+opened whose driver needs more. Lives here: the public names.
 """
 
 from strongroom.coordination.aio import AioClient

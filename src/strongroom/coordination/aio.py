@@ -1,6 +1,6 @@
 """The asyncio client: the same recipes as client.py, awaited.
 
-Lives here: the factories, and nothing else. Must not live here: any rule.
+Lives here: the factories, and nothing else.
 """
 
 from __future__ import annotations

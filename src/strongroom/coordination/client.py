@@ -1,6 +1,6 @@
 """The client: one participant of one store, for threads; `aio` is its asyncio counterpart.
 
-Lives here: the factories of every recipe, and nothing else. Must not live here: any rule.
+Lives here: the factories of every recipe, and nothing else.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ it was SENT no later than tw. So TTL, counted from the sending, ends before tw +
 observer RECEIVES a read that shows this write at tr >= tw. So TTL * (1 + e) / (1 - e), counted from
 the receipt, ends after tw + TTL / (1 - e). The compare-and-swap then proves that no renewal came in
 between. If either start is swapped, or the factor left out, two nodes can hold at once. The
-simulator tests those wrong rules as mutants. Must not live here: clocks, waiting, IO.
+simulator tests those wrong rules as mutants.
 """
 
 from __future__ import annotations

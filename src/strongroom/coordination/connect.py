@@ -1,8 +1,7 @@
 """Opens a client from a URL: the registry of schemes.
 
-Lives here: the table of schemes, and `connect`. Must not live here: what a URL means to a store
-(each store's `open_url`). A store's module and its driver library are imported only when its scheme
-is used, so the core needs only the standard library.
+Lives here: the table of schemes, and `connect`. A store's module and its driver library are
+imported only when its scheme is used, so the core needs only the standard library.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 A recipe is a generator that yields effects and is sent their outcomes. It does no IO, so the sync
 driver, the asyncio driver and the simulator all run the same code. A failed read raises
 `StoreUnavailable` or `StoreRefused` at the `yield`. A write returns its outcome. Lives here:
-effects, outcomes, and the typed functions that yield one effect each. Must not live here: anything
-that performs an effect.
+effects, outcomes, and the typed functions that yield one effect each.
 """
 
 from __future__ import annotations

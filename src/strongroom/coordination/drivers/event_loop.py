@@ -1,7 +1,7 @@
 """Runs steps on an event loop: the asyncio counterpart of drivers/threads.py.
 
 Lives here: the asyncio driver and its two background tasks per client. A driver belongs to the
-event loop that first uses it. Must not live here: any rule of any recipe.
+event loop that first uses it.
 """
 
 from __future__ import annotations
@@ -61,11 +61,8 @@ class AsyncDriver:
         self._serving = False
 
     async def run(self, steps: Steps[T]) -> T:
-        """Perform the steps to their end and return their result.
-
-        If the task is cancelled, CancelledError is raised inside the steps. They may still yield a
-        few effects to clean up.
-        """
+        """If the task is cancelled, CancelledError is raised inside the steps. They may still yield
+        a few effects to clean up."""
         send = steps.send
         try:
             effect = send(None)
@@ -86,7 +83,6 @@ class AsyncDriver:
         return LineCaller(() if task is None else (weakref.ref(task),), self)
 
     async def perform(self, effect: Effect) -> Any:
-        """Perform one effect and return its outcome; see effects.py."""
         store = self.store
         kind = type(effect)
         outcome: Any
@@ -155,7 +151,7 @@ class AsyncDriver:
         self._loop = running
 
     def spawn(self, steps: Steps[None], name: str) -> asyncio.Task[None]:
-        """Start a task that runs the steps, and return it. The driver keeps a reference to it."""
+        """The driver keeps a reference to the task."""
         task = asyncio.get_running_loop().create_task(self._run_logged(steps), name=name)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -203,18 +199,18 @@ class AsyncDriver:
                 effect = steps.send(outcome)
 
     def holds(self) -> list[Hold]:
-        """Return the holds that are neither released nor lost."""
+        """Those that are neither released nor lost."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
 
     def after_fork(self) -> None:
-        """Reset in a forked child: drop all holds. A new event loop may use the driver again."""
+        """All holds are dropped. A new event loop may use the driver again."""
         for hold in self.deadline_table.inherited():
             hold.after_fork()
         self.context.reset()
         self._start()
 
     async def close(self) -> None:
-        """Stop the background tasks and declare every remaining hold lost."""
+        """Every remaining hold is lost."""
         self.context.lines.drop_all(self, USED_AFTER_CLOSE)
         for hold in self.holds():
             hold.lose(CLOSED)

@@ -1,7 +1,7 @@
 """Runs steps on threads: performs each effect against a `Store` and sends the outcome back.
 
 Lives here: the sync driver, its two background threads per client (renewal, deadlines), and the
-reset of both in a forked child. Must not live here: any rule of any recipe.
+reset of both in a forked child.
 """
 
 from __future__ import annotations
@@ -83,7 +83,6 @@ class SyncDriver:
         self._closed = False
 
     def run(self, steps: Steps[T]) -> T:
-        """Perform the steps to their end on the calling thread, and return their result."""
         return run_steps(steps, self.perform)
 
     def caller(self) -> LineCaller:
@@ -99,7 +98,6 @@ class SyncDriver:
         return LineCaller((weakref.ref(thread), weakref.ref(task)), self)
 
     def perform(self, effect: Effect) -> Any:
-        """Perform one effect and return its outcome; see effects.py."""
         store = self.store
         kind = type(effect)
         outcome: Any
@@ -146,7 +144,7 @@ class SyncDriver:
             hold.lose(CLOSED)  # its renewals and its deadline watch have ended with the client
 
     def spawn(self, steps: Steps[None], name: str) -> threading.Thread:
-        """Start a daemon thread that runs the steps, and return the thread."""
+        """Start a daemon thread that runs the steps."""
         thread = threading.Thread(target=self._run_logged, args=(steps,), name=name, daemon=True)
         thread.start()
         return thread
@@ -199,11 +197,11 @@ class SyncDriver:
         return self._closed
 
     def holds(self) -> list[Hold]:
-        """Return the holds that are neither released nor lost."""
+        """Those that are neither released nor lost."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
 
     def close(self) -> None:
-        """Stop the background threads and declare every remaining hold lost."""
+        """Every remaining hold is lost."""
         self._closed = True
         self.context.lines.drop_all(self, USED_AFTER_CLOSE)
         for hold in self.holds():
@@ -212,7 +210,7 @@ class SyncDriver:
         self._deadline_sleep.wake()
 
     def after_fork(self) -> None:
-        """Reset in a forked child: drop holds, take a new identity, use no inherited connection."""
+        """Drop holds, take a new identity, use no inherited connection."""
         held = {id(hold): hold for hold in self.deadline_table.inherited()}
         for hold in held.values():
             hold.after_fork()

@@ -30,9 +30,7 @@ class Watchdog:
         self._closed = False
 
     def add(self, hold: Hold) -> None:
-        """Watch the deadline of one more hold. Not thread-safe: always call it from the same
-        thread.
-        """
+        """Not thread-safe: always call it from the same thread."""
         self._table.add(hold.deadline_s - hold.margin_s, hold)
         if self._thread is None:
             self._thread = threading.Thread(
@@ -41,12 +39,12 @@ class Watchdog:
             self._thread.start()
 
     def note_ended(self) -> None:
-        """Note that one of the driver's holds has ended."""
+        """One of the driver's holds has ended."""
         if self._thread is not None:
             self._table.note_ended()
 
     def close(self) -> None:
-        """Ask the thread to stop; does not wait for it."""
+        """Does not wait for the thread."""
         self._closed = True
         self._sleep.wake()
 

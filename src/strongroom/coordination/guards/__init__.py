@@ -2,7 +2,7 @@
 
 Lives here: `Guards`, the type of `held.guard`; one module per kind of resource, imported when it is
 used. A guard takes any object with `name`, `fence` and `check()`. This is a handle, or a `Token`: a
-name and a fence that came from another process. Must not live here: handles.
+name and a fence that came from another process.
 """
 
 from __future__ import annotations

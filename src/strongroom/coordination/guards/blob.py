@@ -10,7 +10,7 @@ between. A later holder has changed the ETag, and then its fence is read. An old
 until the newer one has written once; `claim` does that at the beginning, without touching the
 content. With `lease_s` it also leases the blob under an id that is derived from the lock and the
 fence. The service then refuses even writers that use no guard. Source: Microsoft Learn, "Specifying
-conditional headers for Blob service operations", "Lease Blob". Must not live here: locks.
+conditional headers for Blob service operations", "Lease Blob".
 """
 
 from __future__ import annotations
@@ -150,7 +150,6 @@ class BlobGuard:
             raise _error_of(name, response)
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.pool.close()
 
     def __enter__(self) -> Self:

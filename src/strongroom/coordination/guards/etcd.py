@@ -8,8 +8,7 @@ One key per lock, `PREFIX/fences/NAME`, keeps the highest fence that was seen. E
 transaction that compares this key and sets it together with the data. No other write comes between:
 once a later holder has claimed or written anything, an older one can write nothing. The transaction
 also compares the revision of the data that was read. So a request that was given up cannot be
-applied after a later one. Source: etcd's documentation, "etcd API" (transactions). Must not live
-here: locks.
+applied after a later one. Source: etcd's documentation, "etcd API" (transactions).
 """
 
 from __future__ import annotations
@@ -141,7 +140,6 @@ class EtcdGuard:
         return exists
 
     def close(self) -> None:
-        """Close the connections."""
         self._http.close()
 
     def __enter__(self) -> Self:

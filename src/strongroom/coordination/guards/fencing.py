@@ -1,7 +1,4 @@
-"""The token, and the error for an old one, which all guards share.
-
-Must not live here: any resource.
-"""
+"""The token, and the error for an old one, which all guards share."""
 
 from __future__ import annotations
 

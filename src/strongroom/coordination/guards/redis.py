@@ -136,7 +136,6 @@ class RedisGuard:
         return self._run(_CALL, (), (command, *words))
 
     def close(self) -> None:
-        """Close the connections."""
         self._pool.close()
 
     def __enter__(self) -> Self:

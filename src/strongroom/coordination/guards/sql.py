@@ -9,7 +9,7 @@ A row per resource, in the same database as the data, keeps the highest fence se
 its own fence there inside the transaction that writes the data. The row stays locked until that
 commits. So a later holder comes after it, and an older one is refused. No clock is involved. The
 guard works with connections as Python's DB-API 2.0 (PEP 249) describes them. Its statements are
-those that every SQL database knows. Must not live here: locks; the data.
+those that every SQL database knows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""Reading a bus's URL: host, port, secrets, options; with errors that contain no secret.
-
-Must not live here: what a particular bus makes of the parts.
-"""
+"""Reading a bus's URL: host, port, secrets, options; with errors that contain no secret."""
 
 from __future__ import annotations
 
@@ -79,9 +76,6 @@ def tls_of(ca: str | None) -> ssl.SSLContext:
 
     Arguments:
         ca: a file of certificates to trust; None: those of the system.
-
-    Raises:
-        Unsupported: the file cannot be used.
     """
     try:
         return ssl.create_default_context(cafile=ca)

@@ -62,17 +62,14 @@ class AmqpBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return self._address.display_url
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         with self._channel() as channel:
             channel.confirm_delivery()
             channel.basic_publish(self._exchange, topic, _MESSAGE)
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`."""
         with self._channel() as channel:
             connection = channel.connection
 
@@ -151,9 +148,6 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         url: amqp://USER:PASSWORD@HOST[:5672][/VHOST], amqps:// for TLS
         query: `exchange`; "strongroom.hints" by default; `ca`, for TLS: a file of certificates to
             trust in place of the system's.
-
-    Raises:
-        Unsupported: the URL cannot be understood.
     """
     scheme = url.partition(":")[0].lower()
     options = ("exchange", "ca") if scheme == "amqps" else ("exchange",)

@@ -3,7 +3,7 @@
 Lives here: `BusHints`, which turns two blocking calls of a bus (`publish`, `listen`) into `Hints`.
 Each topic has a thread while it has listeners. A connection that ends is made again. Every listener
 is then called, since a message may have been missed. Trouble is logged once when it begins and once
-when it ends. Must not live here: any bus.
+when it ends.
 """
 
 from __future__ import annotations
@@ -102,7 +102,6 @@ class TopicListeners:
             log.warning("%s; those who wait for %r poll meanwhile", error, self.topic)
 
     def message_received(self) -> None:
-        """Report a message."""
         with self._lock:
             listeners = list(self._listeners.values())
         for heard, _ in listeners:
@@ -122,7 +121,7 @@ class TopicListeners:
             wake()
 
     def close(self) -> None:
-        """Mark the topic closed, so that `Bus.listen` returns."""
+        """Makes `Bus.listen` return."""
         self._closed.set()
         with self._lock:
             wake, self._wake = self._wake, None
@@ -178,7 +177,6 @@ class BusHints:
         register_for_forks(self)
 
     def publish(self, topic: str) -> None:
-        """See `Hints.publish`."""
         try:
             self._publish(topic)
         except (BusUnavailable, BusRefused) as error:
@@ -205,7 +203,7 @@ class BusHints:
         return BusUnavailable(f"{self._bus.display_url}: {type(error).__name__}")
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """See `Hints.subscribe`. It returns at once and connects in the background."""
+        """It returns at once and connects in the background."""
         return self.listen(topic, heard, heard)
 
     def listen(

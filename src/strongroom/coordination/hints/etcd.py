@@ -44,11 +44,9 @@ class EtcdBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return f"etcd://{','.join(m.partition('://')[2] for m in self._address.members)}"
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         try:
             # A message may be sent twice, so the request may be repeated at any member.
             self._http.read("/v3/kv/put", {"key": encoded(self._key(topic))}, ATTEMPT_S)
@@ -60,7 +58,6 @@ class EtcdBus:
             self._http.close()  # no connection is open without listeners
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`."""
         watches = EtcdWatches(self._http)
         listeners.on_close(watches.close)
         try:
@@ -98,8 +95,5 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
 
     Arguments:
         url, query: as of the store; see `stores.etcd.address.address_of`.
-
-    Raises:
-        Unsupported: they cannot be understood.
     """
     return BusHints(EtcdBus(address_of(url, query)))

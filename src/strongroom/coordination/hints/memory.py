@@ -1,7 +1,6 @@
 """Hints within one process, and hints that lose messages: for tests, and to try out losses.
 
-Lives here: `MemoryHints`, and `Losing`, which drops a share of the messages of any hints. Must not
-live here: anything that leaves the process.
+Lives here: `MemoryHints`, and `Losing`, which drops a share of the messages of any hints.
 """
 
 from __future__ import annotations
@@ -29,14 +28,12 @@ class MemoryHints:
         self._listeners: dict[object, tuple[str, Callable[[], None]]] = {}
 
     def publish(self, topic: str) -> None:
-        """See `Hints.publish`."""
         with self._lock:
             found = [heard for wanted, heard in self._listeners.values() if wanted == topic]
         for heard in found:
             heard()
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """See `Hints.subscribe`."""
         token = object()
         with self._lock:
             self._listeners[token] = (topic, heard)
@@ -50,14 +47,12 @@ class MemoryHints:
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """See `Multicast.listen`."""
         stop = self.subscribe(topic, heard)
         listening()
         return stop
 
     @property
     def listeners_count(self) -> int:
-        """The number of listeners."""
         with self._lock:
             return len(self._listeners)
 
@@ -78,17 +73,15 @@ class Losing:
         self._clock = clock or SystemClocks()
 
     def publish(self, topic: str) -> None:
-        """See `Hints.publish`."""
         self._hints.publish(topic)
 
     def subscribe(self, topic: str, heard: Callable[[], None]) -> Callable[[], None]:
-        """See `Hints.subscribe`."""
         return self._hints.subscribe(topic, self._dropping(heard))
 
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """See `Multicast.listen`; the call of `listening` is never lost. Raises: Unsupported."""
+        """The call of `listening` is never lost. Raises: Unsupported."""
         if not isinstance(self._hints, Multicast):
             raise Unsupported("these hints cannot tell a message from the beginning of listening")
         return self._hints.listen(topic, self._dropping(heard), listening)
@@ -107,9 +100,6 @@ def open_url(url: str, query: Mapping[str, str]) -> Multicast:
     Arguments:
         url: memory://NAME
         query: `lose=0.1` loses a tenth of the messages.
-
-    Raises:
-        Unsupported: `lose` is no share.
     """
     check_options(url, query, _OPTIONS)
     name = urlsplit(url).netloc

@@ -70,17 +70,14 @@ class NatsBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return self._address.display_url
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         # A thread of its own: the caller's may have a running loop already.
         with ThreadPoolExecutor(1) as pool:
             pool.submit(asyncio.run, self._publish(self._subject(topic))).result()
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`."""
         asyncio.run(self._listen(listeners))
 
     async def _publish(self, subject: str) -> None:
@@ -204,9 +201,6 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         url: nats://[USER:PASSWORD@ | TOKEN@]HOST[:4222], nats+tls:// for TLS
         query: `prefix` of the subjects; "strongroom" by default; `ca`, for TLS: a file of
             certificates to trust in place of the system's.
-
-    Raises:
-        Unsupported: the URL cannot be understood.
     """
     with_tls = url.lower().startswith("nats+tls:")
     address = address_of(url, PORT, query, ("prefix", "ca") if with_tls else ("prefix",))

@@ -46,11 +46,9 @@ class PostgresBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return self._display_url
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
         with translated_errors(self._display_url, self._user):
             session = PostgresSession(self._conninfo, self._clock, until_s)
@@ -62,7 +60,6 @@ class PostgresBus:
                 session.close()
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`."""
         with translated_errors(self._display_url, self._user):
             connection = PostgresNotifications(self._conninfo, self._clock)
             try:
@@ -80,9 +77,6 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
     Arguments:
         url: postgres://[USER:PASSWORD@]HOST[:5432]/DATABASE
         query: `prefix` of the topics, "hints" by default; everything else is a parameter of libpq.
-
-    Raises:
-        Unsupported: the URL cannot be understood.
     """
     return BusHints(
         PostgresBus(conninfo_of(url, query, {"prefix": ANY}), query.get("prefix", "hints"))

@@ -35,11 +35,9 @@ class RedisBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return self._address.display_url
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         until_s = self._clock.monotonic_s() + ATTEMPT_S
         with translated_errors(self._address.display_url, self._address.user):
             connection = open_session(self._address, self._clock, until_s)
@@ -51,7 +49,6 @@ class RedisBus:
                 connection.close()
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`."""
         with translated_errors(self._address.display_url, self._address.user):
             connection = RedisNotifications(self._address, self._clock)
             try:
@@ -70,8 +67,5 @@ def open_url(url: str, query: Mapping[str, str]) -> BusHints:
         url: redis://[[USER]:PASSWORD@]HOST[:6379][/DATABASE], or rediss:// for TLS. A message
             reaches the listeners of all databases of the server.
         query: as of the store; see `stores.redis.address.address_of`.
-
-    Raises:
-        Unsupported: the URL cannot be understood.
     """
     return BusHints(RedisBus(address_of(url, query)))

@@ -71,11 +71,9 @@ class ServiceBus:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return f"servicebus://{self._host}/{self._topic}"
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         message = ServiceBusMessage(_MESSAGE, subject=topic, time_to_live=_MESSAGE_TTL)
         with (
             self._translated_errors(),
@@ -85,7 +83,7 @@ class ServiceBus:
             sender.send_messages(message, timeout=ATTEMPT_S)
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`; notices within `_RECEIVE_S` that the listeners are gone."""
+        """Notices within `_RECEIVE_S` that the listeners are gone."""
         name = f"hints-{self._clock.nonce()}"
         with self._translated_errors(), self._subscription(name), self._client() as client:
             receiver = client.get_subscription_receiver(

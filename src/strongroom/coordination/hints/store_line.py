@@ -20,12 +20,9 @@ def listen_on(connection: NotificationConnection, topic: str, listeners: TopicLi
     """Listen on a connection until the listeners are gone.
 
     Arguments:
-        connection: the connection.
-        topic: the topic's name in the store.
-        listeners: receive the reports.
+        topic: its name in the store.
 
-    Raises:
-        OSError, StoreUnavailable, StoreRefused: the connection failed, at once or later.
+    Raises: OSError, StoreUnavailable, StoreRefused: the connection failed, at once or later.
     """
     wake, waker = socket.socketpair()
     poll = new_poll()
@@ -60,9 +57,6 @@ def translated_errors(display_url: str, user: str) -> Iterator[None]:
     Arguments:
         display_url: the store's address, for people.
         user: the user's name; empty if none is given.
-
-    Raises:
-        BusUnavailable, BusRefused: in place of the store's errors.
     """
     try:
         yield

@@ -44,11 +44,9 @@ class WatchedStore:
 
     @property
     def display_url(self) -> str:
-        """See `Bus.display_url`."""
         return self._display_url
 
     def publish(self, topic: str) -> None:
-        """See `Bus.publish`."""
         key = _key(topic)
         try:
             for _ in range(_TRIES):
@@ -69,7 +67,7 @@ class WatchedStore:
         # Other clients have published meanwhile, and their messages wake the same listeners.
 
     def listen(self, listeners: TopicListeners) -> None:
-        """See `Bus.listen`; notices within `_WATCH_S` that the listeners are gone."""
+        """Notices within `_WATCH_S` that the listeners are gone."""
         if self._store.promises().watch == "poll":
             raise BusRefused(
                 f"{self._display_url} refuses: it is no Strongroom, and cannot be watched"

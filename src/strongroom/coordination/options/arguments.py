@@ -15,11 +15,7 @@ from strongroom.coordination.errors import Unsupported
 
 
 def number(what: str, value: Any) -> float:
-    """Return a number as a plain int or float, which JSON can represent.
-
-    Raises:
-        Unsupported: the value is not a number.
-    """
+    """Return a plain int or float, which JSON can represent. Raises: Unsupported."""
     if type(value) is int or type(value) is float:
         plain: float = value
         return plain
@@ -34,8 +30,7 @@ def number(what: str, value: Any) -> float:
 def waiting_time(what: str, value: float | None) -> float | None:
     """Return a waiting time in seconds; None waits for ever. A negative time has expired already.
 
-    Raises:
-        Unsupported: the value is not a number.
+    Raises: Unsupported.
     """
     if value is None:
         return None
@@ -46,11 +41,7 @@ def waiting_time(what: str, value: float | None) -> float | None:
 
 
 def delay(what: str, value: float) -> float:
-    """Return a delay in seconds, which must be finite and not negative.
-
-    Raises:
-        Unsupported: the value is not such a number.
-    """
+    """Return a delay in seconds, which must be finite and not negative. Raises: Unsupported."""
     seconds = number(what, value)
     if not 0 <= seconds < math.inf:
         raise Unsupported(f"{what} is a number of seconds, 0 or more, not {value!r}")
@@ -58,11 +49,7 @@ def delay(what: str, value: float) -> float:
 
 
 def count(what: str, value: int) -> int:
-    """Return a whole number as a plain int, which JSON can represent.
-
-    Raises:
-        Unsupported: the value is not a whole number.
-    """
+    """Return a plain int, which JSON can represent. Raises: Unsupported."""
     try:
         return int(operator.index(value))
     except TypeError:

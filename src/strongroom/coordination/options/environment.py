@@ -1,6 +1,6 @@
 """The only module of the coordination toolkit that reads environment variables.
 
-Lives here: one function. Must not live here: what a variable means (the stores' `open_url`).
+Lives here: one function.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 Lives here: `UrlOptions`, the options of a scheme; `check_options`, which refuses all others; and
 `check_host`, which refuses what cannot be a host's name. A misspelled option must not be ignored:
 it may select the mode of a store, and participants in two modes may not exclude each other. So an
-unknown, repeated or empty option, or an unknown value, is an error. Must not live here: the effect
-of an option (each store, each bus).
+unknown, repeated or empty option, or an unknown value, is an error.
 """
 
 from __future__ import annotations
@@ -53,8 +52,8 @@ class UrlOptions:
     def nearest(self, name: str, likeness: float) -> str:
         """Return the option most similar to `name`; empty if none reaches `likeness` (0 to 1)."""
         known = [*self.values, *self.passed_on]
-        found = difflib.get_close_matches(name.lower(), known, 1, likeness)
-        return found[0] if found else ""
+        matches = difflib.get_close_matches(name.lower(), known, 1, likeness)
+        return matches[0] if matches else ""
 
 
 def shown_url(url: str) -> str:

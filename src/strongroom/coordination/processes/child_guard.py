@@ -11,7 +11,7 @@ now. `signal N`: pass signal N on to the command. When the pipe is closed, the h
 everything is killed. If no new deadline arrives, the guard sends SIGTERM shortly before the
 deadline, and SIGKILL before it passes. Exit code: the command's, or 128 + N when signal N ended it.
 It is 127 or 126 as in a shell if the command cannot be started. It is 76 if the guard ended the
-command, or if the deadline passed before the start. Must not live here: which lock is held.
+command, or if the deadline passed before the start.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Lives here: `LockOptions`; the reactions to a loss; the handles `Held` and `AioHeld`; `Holdable`. A
 `Holdable` is a context manager with `acquire` and `try_acquire`: a lock, a permit of a semaphore,
 or a side of a read-write lock. Many threads or tasks may use one object at once: each block
-releases its own hold. Must not live here: rules (the cores and keepers), any one recipe.
+releases its own hold.
 """
 
 from __future__ import annotations
@@ -408,7 +408,7 @@ class AioHoldable(ABC):
 
     @abstractmethod
     def _steps(self, *, once: bool) -> Steps[Hold | NotAcquired]:
-        """See `Holdable._steps`."""
+        """As `Holdable._steps`."""
 
     async def acquire(self) -> AioHeld:
         """See `Holdable.acquire`."""

@@ -102,7 +102,7 @@ class Members:
         Raises:
             Unsupported: the data is longer than that.
             StoreUnavailable: the store did not answer, after several tries.
-            StoreRefused: see errors.py.
+            StoreRefused: another try does not help.
         """
         driver, options = self._driver, self.options
         hold = driver.run(join_steps(driver.context, self.name, data, options.ttl_s))

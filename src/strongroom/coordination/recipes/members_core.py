@@ -153,7 +153,6 @@ def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> S
 
     Raises:
         StoreUnavailable: the store did not answer, after several tries.
-        StoreRefused, BadName: see errors.py.
     """
     nonce = context.nonce()
     keeper = MemberKeeper(context, group, nonce, data, ttl_s)
@@ -224,7 +223,6 @@ class MemberKeeper:
         raise last
 
     def renew(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the record again; see `handles.Keeper.renew`."""
         try:
             is_stored = yield from self._store(hold)
         except StoreUnavailable as error:
@@ -233,7 +231,7 @@ class MemberKeeper:
         return is_stored and hold.active
 
     def update(self, hold: Hold, data: Any) -> Steps[bool]:
-        """Replace the data; return whether the new data is known to be stored."""
+        """Return whether the new data is known to be stored."""
         # Data that cannot be stored must not get into the renewals either.
         self.data = checked_data(data)
         backoff = Backoff(self._context)
@@ -283,7 +281,7 @@ class MemberKeeper:
             hold.deadline_s = deadline_s
 
     def release(self, hold: Hold) -> Steps[bool]:
-        """Delete the record; see `handles.Keeper.release`. After a failure it is left to expire."""
+        """After a failure the record is left to expire."""
         outcome_unknown, retries = False, ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             try:
@@ -303,10 +301,7 @@ class MemberKeeper:
         return False
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
-        """Watch the record while the membership lasts, and end the hold if it is removed.
-
-        See `handles.Keeper.watch_for_loss`.
-        """
+        """End the hold if the record is removed."""
         backoff = Backoff(self._context)
         version = self._version
         while hold.active:

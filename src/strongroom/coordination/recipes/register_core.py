@@ -4,7 +4,7 @@ Lives here: the steps. The record is JSON: {"kind": "register", "value", "ttl", 
 [nonces of the last writes]}. After a lost answer, the write's nonce is looked up in `before`. So
 its outcome is known even if other clients have written since. A value with a TTL is absent once
 this observer has seen the same write for long enough (clock_rules.py). Source of the interface:
-Burns, Designing Distributed Systems, chapter 9. Must not live here: locks.
+Burns, Designing Distributed Systems, chapter 9.
 """
 
 from __future__ import annotations

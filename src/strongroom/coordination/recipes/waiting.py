@@ -1,7 +1,7 @@
 """How recipes wait: by watching where the store can, else by reading with decorrelated jitter.
 
-Lives here: one step of waiting for a change, the delays of polls, and those of retries. Must not
-live here: what a recipe waits for. Nothing here writes while it waits.
+Lives here: one step of waiting for a change, the delays of polls, and those of retries. Nothing
+here writes while it waits.
 """
 
 from __future__ import annotations

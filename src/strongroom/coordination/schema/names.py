@@ -3,8 +3,7 @@
 A key is `kind/escaped`. The kind keeps a lock and an election of one name apart. In the name, the
 characters `A-Z a-z 0-9 _ -` stand for themselves, and so does `.` except as the first character.
 Every other byte of its UTF-8 form is written `%XX` (upper-case hex). So a key is plain ASCII and
-has exactly one `/`. It is safe as a blob name and as a file name. Two names never share a key. Must
-not live here: anything that a particular store adds (containers, prefixes).
+has exactly one `/`. It is safe as a blob name and as a file name. Two names never share a key.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The state that all recipes of one client share: clock, rules, identity, names in use.
 
-Lives here: state in memory that belongs to a client and does no IO. It is thread-safe. Must not
-live here: effects, threads.
+Lives here: state in memory that belongs to a client and does no IO. It is thread-safe.
 """
 
 from __future__ import annotations
@@ -55,7 +54,6 @@ class Sightings:
             return received_s
 
     def forget(self, subject: str) -> None:
-        """Forget the state that was seen at a place."""
         with self._lock:
             self._seen.pop(subject, None)
 
@@ -98,7 +96,7 @@ class RecipeContext:
         self._dropped: set[str] = set()
 
     def nonce(self) -> str:
-        """Return a text that names one hold or attempt, and is never used again."""
+        """Names one hold or attempt, and is never used again."""
         return f"{self.identity}-{next(self._numbers)}"
 
     def claim(self, key: str, nonce: str) -> None:

@@ -1,7 +1,6 @@
 """Resets participants in a forked child, which holds nothing.
 
-Lives here: the list of drivers, and the hook that runs after a fork. Must not live here: how a
-driver resets itself.
+Lives here: the list of drivers, and the hook that runs after a fork.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The state of a hold: valid until a deadline, and lost at most once and for ever.
 
 Lives here: `Hold`, the state of one hold, which its owner, the renewal and the deadline watch
-share. `HeldBase` is the part of the handle that is the same for threads and asyncio. Must not live
-here: IO, or how a hold is renewed (each recipe's `Keeper`).
+share. `HeldBase` is the part of the handle that is the same for threads and asyncio.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ class Hold:
 
     @property
     def active(self) -> bool:
-        """Whether it is neither released nor lost. Its deadline may have passed (`remaining_s`)."""
+        """Neither released nor lost. Its deadline may have passed (`remaining_s`)."""
         return self.state == HELD
 
     def remaining_s(self) -> float:
@@ -116,7 +115,7 @@ class Hold:
         raise LockLost(self.name, self.reason or "it was released")
 
     def extend(self, deadline_s: float) -> None:
-        """Extend the hold to `deadline_s`, unless it has ended already."""
+        """No effect if the hold has ended."""
         if self.state == HELD and self.remaining_s() <= 0:
             self.lose(self.expiry_reason())
         with self._lock:
@@ -126,7 +125,7 @@ class Hold:
                 self.last_error = ""
 
     def expiry_reason(self) -> str:
-        """Return the reason for an expiry, in words for people."""
+        """In words for people."""
         why = f": {self.last_error}" if self.last_error else ""
         return f"it could not be renewed within its {self.ttl_s:g} s{why}"
 
@@ -165,7 +164,7 @@ class Hold:
 
     @property
     def lost(self) -> LossEvent:
-        """The event that is set once the hold is known to be lost."""
+        """Set once the hold is known to be lost."""
         with self._lock:
             if self._event is None:
                 self._event = LossEvent()

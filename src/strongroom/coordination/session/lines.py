@@ -64,12 +64,10 @@ class _Line:
         return self.queue.popleft() if self.queue and self.turn is None else None
 
     def drop(self, place: LinePlace) -> None:
-        """Remove a place from those that wait, if it is among them."""
         with contextlib.suppress(ValueError):
             self.queue.remove(place)
 
     def places(self) -> list[LinePlace]:
-        """Return the places, in order."""
         turn = [] if self.turn is None else [self.turn]
         return [*turn, *self.queue, *self.holding.values()]
 

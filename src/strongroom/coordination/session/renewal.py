@@ -2,7 +2,7 @@
 
 Lives here: the heap, and the renewal and deadline tasks as steps. A driver runs each task once per
 client: on a thread, as an asyncio task, or in virtual time. The deadline task does no IO, so a hung
-renewal cannot delay it. Must not live here: how a hold is renewed (each `Keeper`).
+renewal cannot delay it.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Timetable:
                 self._ended_count = 0
 
     def pop_due(self) -> Hold | None:
-        """Remove and return a hold that is due and still active; None if there is none."""
+        """One that is due and still active; None if there is none."""
         now_s = self._clock.boot_s()
         with self._lock:
             # An ended hold stays until it is due, or until it is swept. If it were removed at once,
@@ -69,7 +69,7 @@ class Timetable:
             return None
 
     def next_s(self) -> float | None:
-        """Return when the first hold is due (boot clock); None if the heap is empty."""
+        """When the first hold is due (boot clock); None if the heap is empty."""
         with self._lock:
             return self._heap[0][0] if self._heap else None
 
@@ -85,7 +85,7 @@ class Timetable:
         return [item[2] for item in self._heap]
 
     def holds(self) -> list[Hold]:
-        """Return every hold in the heap, ended ones included."""
+        """Ended ones included."""
         with self._lock:
             return [item[2] for item in self._heap]
 

@@ -97,7 +97,6 @@ def run_gate(seed: int, watch: bool = True) -> Report:
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         watch: whether the store supports watches; if not, waiters poll.
     """
     world = World(seed, Faults(), ClockRules(0.3), faults_end_s=FAULTS_S, watch=watch)

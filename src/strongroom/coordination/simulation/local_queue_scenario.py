@@ -144,7 +144,6 @@ def run_local_queue(seed: int, variant: LockVariant, rules: ClockRules | None = 
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         variant: the kind of store and lock.
         rules: the clock rules; by default correct ones, with a bound of 30 %.
     """

@@ -126,7 +126,6 @@ def run_locks(seed: int, variant: LockVariant, rules: ClockRules | None = None) 
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         variant: the kind of store and lock.
         rules: the clock rules; by default correct ones, with a bound of 30 %.
     """

@@ -146,7 +146,6 @@ def run_members(seed: int, rules: ClockRules | None = None, faults: Faults = FAU
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         rules: the clock rules; by default correct ones, with the bound of the faults.
         faults: the faults of the run. If all clocks run alike, the rules leave no slack. A rule
             that counts from the wrong end of a message then fails.

@@ -1,7 +1,6 @@
 """The invariants that every simulated run must keep, and the list of violations.
 
-Lives here: the checks, with the true time and the store's true contents, which no node knows. Must
-not live here: the scenarios that exercise them.
+Lives here: the checks, with the true time and the store's true contents, which no node knows.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Plays one seed of any scenario; people call it to reproduce a failure.
 
-Lives here: the table of scenarios, and `play`. Must not live here: the scenarios.
+Lives here: the table of scenarios, and `play`.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ def play(
     """Play a seed in one scenario or in all of them, and return the reports.
 
     Arguments:
-        seed: determines the whole run.
         scenario: the name of the scenario; None: all of them.
         trace: called with a line for every event.
 

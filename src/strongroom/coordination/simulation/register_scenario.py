@@ -135,7 +135,6 @@ def run_register(seed: int, record: Record) -> Report:
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         record: called at the start of every call.
     """
     faults = Faults(pause_every_s=10.0, partition_every_s=15.0, outage_every_s=15.0, loss=0.08)

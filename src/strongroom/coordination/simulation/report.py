@@ -1,6 +1,6 @@
 """The result of one simulated run.
 
-Lives here: the report. Must not live here: the scenarios that create it.
+Lives here: the report.
 """
 
 from __future__ import annotations

@@ -225,7 +225,6 @@ def run_slots(seed: int, variant: Variant, rules: ClockRules | None = None) -> R
     """Play one seed and return the report.
 
     Arguments:
-        seed: determines the whole run.
         variant: the recipe, and how waiters wait.
         rules: the clock rules; by default correct ones, with a bound of 30 %.
     """

@@ -210,7 +210,6 @@ class World:
     """The world of one run.
 
     Arguments:
-        seed: determines the whole run.
         faults: the faults that happen until `faults_end_s`.
         rules: the clock rules under test.
         nodes: the number of nodes.

@@ -5,8 +5,7 @@ last finished write. So get and cas are linearizable among the processes of one 
 system may break that guarantee. A write goes to a temporary file, is flushed to the disk, and
 renamed over the old one. The file holds one line of JSON (version and note), followed by the raw
 value. Versions are numbers from a counter in a file of its own. So a key that was deleted and
-created again never has an old version. Must not live here: leases (observers measure the time),
-watches (waiters poll).
+created again never has an old version. Observers measure the time of leases. Waiters poll.
 """
 
 from __future__ import annotations
@@ -215,10 +214,6 @@ def open_url(url: str, query: Mapping[str, str]) -> FileStore:
     Arguments:
         url: file:///path/to/folder
         query: `sync=0` skips flushing to the disk. It is faster, but a power cut may reset fences.
-
-    Raises:
-        Unsupported: the URL names no folder, or an option is unknown; see `check_options`.
-        StoreRefused: the folder cannot be created.
     """
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)

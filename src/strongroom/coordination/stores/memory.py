@@ -87,10 +87,7 @@ class MemoryStore(StoreBase):
         return UNCHANGED
 
     def subscribe(self, key: str, version: str | None, wake: Callable[[], None]) -> bool:
-        """Register `wake` for the key's next write, unless its version already differs.
-
-        Returns: whether `wake` was registered.
-        """
+        """Have `wake` called at the key's next write. Return False if its version differs now."""
         with self._lock:
             if self._registers.version(key) != version:
                 return False
@@ -98,7 +95,6 @@ class MemoryStore(StoreBase):
             return True
 
     def unsubscribe(self, key: str, wake: Callable[[], None]) -> None:
-        """Remove a callback that `subscribe` registered."""
         with self._lock:
             watchers = self._watchers.get(key, [])
             if wake in watchers:

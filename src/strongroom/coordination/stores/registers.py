@@ -1,8 +1,7 @@
 """The reference model of a store: its semantics in one dictionary, without IO.
 
 Lives here: the semantics of get, cas, delete, list and of the store's own lease clock, with time as
-an argument. The memory store adds a lock to it, the simulator a faulty network. Must not live here:
-threads, waiting, clocks.
+an argument. The memory store adds a lock to it, the simulator a faulty network.
 """
 
 from __future__ import annotations

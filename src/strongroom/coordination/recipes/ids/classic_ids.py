@@ -5,8 +5,7 @@ and has an asyncio version. This generator shows the idea, and takes any store t
 methods. The listing's mistakes are corrected. The local range changes only after the write
 succeeded. Text that is no number is an error. The version belongs to what one `get_data` returned,
 not to the store object, so generators may share one. Source: J. Twist, "Synchronizing Multiple
-Nodes in Windows Azure" (MSDN Magazine, November 2010), "Generating unique IDs". Must not live here:
-`client.ids`.
+Nodes in Windows Azure" (MSDN Magazine, November 2010), "Generating unique IDs".
 """
 
 from __future__ import annotations

@@ -78,7 +78,6 @@ def reserve_steps(context: RecipeContext, state: RangeReservations, count: int) 
         IdsUnavailable: no try succeeded.
         IdsExhausted: the range would pass 2**63 - 1.
         CorruptRecord: the stored text is no number, or a smaller one than before.
-        StoreRefused: see errors.py.
     """
     backoff = Backoff(context)
     reason = ""

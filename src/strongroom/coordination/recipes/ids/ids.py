@@ -97,7 +97,7 @@ class _Source:
         self._left, self._prefetched = _EMPTY, _EMPTY
 
     def take(self, count: int) -> list[int]:
-        """Remove up to `count` ids from memory and return them."""
+        """Remove up to `count` ids from memory."""
         if self._context.identity is not self._identity:
             # This is a forked child: the reserved range belongs to the parent.
             self._reset()
@@ -115,7 +115,7 @@ class _Source:
         return (yield from reserve_steps(self._context, self._reserving, count))
 
     def put(self, ids: range) -> None:
-        """Add a reserved range, which is used now, or after the current one."""
+        """The range is used now, or after the current one."""
         if self._left:
             self._prefetched = ids
         else:
@@ -123,12 +123,10 @@ class _Source:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no id is in memory."""
         return not self._left and not self._prefetched
 
     @property
     def should_prefetch(self) -> bool:
-        """Whether it is time to prefetch the next range."""
         is_low = len(self._left) * _PREFETCH_DIVISOR <= self.options.batch
         return self.options.prefetch and is_low and not self._prefetched
 

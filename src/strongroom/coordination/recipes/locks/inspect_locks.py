@@ -1,6 +1,6 @@
 """Inspecting locks and elections from outside, and breaking one, for people and consoles.
 
-Lives here: `show`, `list` and `break` as steps. Must not live here: anything that waits or holds.
+Lives here: `show`, `list` and `break` as steps.
 """
 
 from __future__ import annotations
@@ -33,8 +33,7 @@ _TRIES: Final = 8
 def show_steps(context: RecipeContext, kind: str, name: str) -> Steps[LockView | None]:
     """Return the view of a lock, by one read; None if there never was one.
 
-    Raises:
-        StoreUnavailable, StoreRefused, CorruptRecord: see errors.py.
+    Raises: StoreUnavailable, StoreRefused, CorruptRecord.
     """
     key = key_of(kind, name)
     sent_s = context.clock.monotonic_s()

@@ -101,7 +101,6 @@ class Acquisition:
             AlreadyHeld: the caller holds the lock, or waits for it already.
             ClientClosed: the client was closed, or the process forked, while the caller waited.
             StoreUnavailable: the store did not answer, and no time is left.
-            StoreRefused, CorruptRecord: see errors.py.
         """
         context, place = self._context, self._place
         start_s = context.clock.monotonic_s()

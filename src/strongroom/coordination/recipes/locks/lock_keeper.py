@@ -72,12 +72,11 @@ class LockKeeper:
         self._context.lines.leave(self._place)
 
     def renew(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the record with the next sequence number; see `handles.Keeper.renew`."""
         record = replace(self.record, seq=self._next_seq())
         return (yield from self._store(hold, record))
 
     def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
-        """Write another value into the held record; return whether it is known to be stored."""
+        """Return whether the value is known to be stored."""
         for _ in range(_SET_TRIES):
             record = replace(self.record, seq=self._next_seq(), value=value)
             if (yield from self._store(hold, record)) and self.record.value == value:
@@ -149,11 +148,8 @@ class LockKeeper:
         return LeaseTerms(action, self.record.ttl_s, self._nonce)
 
     def release(self, hold: Hold) -> Steps[bool]:
-        """Release: write the record without an owner; see `handles.Keeper.release`.
-
-        If another caller of this client is next, its write ends the hold instead, and nothing is
-        sent here. If the release fails, the hold is left to expire.
-        """
+        """If another caller of this client is next, its write ends the hold instead, and nothing is
+        sent here. If the release fails, the hold is left to expire."""
         if self._hand_over():
             return True
         retries = ReleaseRetries(self._context, self.record.ttl_s)
@@ -203,7 +199,6 @@ class LockKeeper:
         return ReleaseAttempt.RACED if lost_race else ReleaseAttempt.UNKNOWN
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
-        """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""
         backoff, version = Backoff(self._context), self.version
         while hold.active:
             outcome = yield from await_change(

@@ -1,7 +1,6 @@
 """An observer's reading of a lock's record: whether it is held, and for how long at least.
 
 Lives here: the judgement that the steps of taking, of observing elections and of inspection share.
-Must not live here: writes.
 """
 
 from __future__ import annotations

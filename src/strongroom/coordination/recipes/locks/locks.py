@@ -1,6 +1,6 @@
 """Several locks at once: all of them or none, always taken in the same order.
 
-Lives here: `Locks`, `AioLocks` and their handle. Must not live here: how one lock is taken.
+Lives here: `Locks`, `AioLocks` and their handle.
 """
 
 from __future__ import annotations

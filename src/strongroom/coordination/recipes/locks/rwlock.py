@@ -35,7 +35,6 @@ class ReadRule:
     """The readers' rule: they wait for writers, and for writers that wait."""
 
     def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
-        """See `slots_core.SlotRule`."""
         return tuple(slot for slot in record.without(own_nonce).slots if slot.role != READ)
 
     def fence(self, record: SlotRecord) -> int:
@@ -50,7 +49,6 @@ class WriteRule:
     """The writers' rule: they wait for all holders, and for writers that have waited longer."""
 
     def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
-        """See `slots_core.SlotRule`."""
         blocking = []
         own_slot_seen = False
         for slot in record.slots:

@@ -53,7 +53,7 @@ class Barrier:
             CoordTimeout: not all parties came in time; this party's place is free again.
             BarrierBroken: the others went on without this party, which had been away too long.
             PartiesDiffer: the waiting parties give another number of parties.
-            StoreRefused, CorruptRecord: see errors.py.
+            StoreRefused, CorruptRecord: another try does not help.
         """
         arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return self._driver.run(arrival.steps(timeout))

@@ -90,8 +90,7 @@ class BarrierView:
 def show_slots_steps(context: RecipeContext, kind: str, name: str) -> Steps[SlotsView | None]:
     """Return the view of a semaphore or read-write lock, by one read; None if there never was one.
 
-    Raises:
-        StoreUnavailable, StoreRefused, CorruptRecord: see errors.py.
+    Raises: StoreUnavailable, StoreRefused, CorruptRecord.
     """
     key = key_of(kind, name)
     entry, since_s = yield from _read(context, key)

@@ -7,8 +7,7 @@ own. The fence rises with every holder of the name. All holders agree on the num
 While a permit is held, a caller with another number is refused (`PermitsDiffer`). While none is
 held, the next holder's number counts. A client may hold several permits, one per thread for
 instance. A thread that waits while it holds all of them waits for itself. There is no queue of
-clients: the first that writes after a permit is freed gets it. Must not live here: how slots are
-taken (slots_core).
+clients: the first that writes after a permit is freed gets it.
 """
 
 from __future__ import annotations
@@ -58,7 +57,6 @@ class SemaphoreRule:
     permits: int
 
     def blocking_slots(self, record: SlotRecord, own_nonce: str) -> tuple[Slot, ...]:
-        """See `slots_core.SlotRule`."""
         others = record.without(own_nonce).slots
         return others if len(others) >= self.permits else ()
 

@@ -8,7 +8,7 @@
 goes back. `write` differs in any two writes, `seq` in any two writes of one owner. A slot ends when
 its owner removes it, or when an observer has seen the same owner and `seq` for
 `rules.observer_wait_s`. The argument of clock_rules.py holds for each slot, because a slot is
-dropped by a compare-and-swap of the whole record. Must not live here: effects.
+dropped by a compare-and-swap of the whole record.
 """
 
 from __future__ import annotations
@@ -68,31 +68,24 @@ class SlotRecord:
     slots: tuple[Slot, ...] = ()
 
     def slot_of(self, owner: str) -> Slot | None:
-        """Return the slot of a nonce; None if it has none."""
+        """None if the nonce has none."""
         for slot in self.slots:
             if slot.owner == owner:
                 return slot
         return None
 
     def with_slot(self, slot: Slot) -> SlotRecord:
-        """Return the record with this slot in the place of its owner's old one, or at the end."""
+        """In the place of its owner's old one, or at the end."""
         if self.slot_of(slot.owner) is None:
             return replace(self, slots=(*self.slots, slot))
         return replace(self, slots=tuple(slot if s.owner == slot.owner else s for s in self.slots))
 
     def without(self, owner: str) -> SlotRecord:
-        """Return the record without the slot of a nonce."""
         return replace(self, slots=tuple(slot for slot in self.slots if slot.owner != owner))
 
 
 def encode_slots(kind: str, record: SlotRecord, write: str) -> bytes:
-    """Return the JSON of a record.
-
-    Arguments:
-        kind: of the recipe.
-        record: what to write.
-        write: a nonce that is unique to this write.
-    """
+    """Return the JSON of a record; `write` is a nonce that is unique to this write."""
     return encode_document(
         {
             "kind": kind,

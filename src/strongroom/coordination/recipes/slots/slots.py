@@ -1,6 +1,6 @@
 """The classes of held slots that semaphores and read-write locks share.
 
-Lives here: `SlotHoldable` for threads and `AioSlotHoldable` for asyncio. Must not live here: rules.
+Lives here: `SlotHoldable` for threads and `AioSlotHoldable` for asyncio.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ ones.
 Callers of one client wait in line inside the client (session/lines.py): one at a time asks the
 store. If only holds of its own client are in its way, it waits for their end without a request. The
 hold that ends first is handed to it. Its write then removes that slot and adds its own: one write
-ends one hold and begins the next. Must not live here: the rules of a recipe, handles for users.
+ends one hold and begins the next.
 """
 
 from __future__ import annotations
@@ -162,7 +162,6 @@ class SlotAcquisition:
             AlreadyHeld: the caller has a slot already, and would have to wait for this one.
             ClientClosed: the client was closed, or the process forked, while the caller waited.
             StoreUnavailable: the store did not answer, and no time is left.
-            StoreRefused, CorruptRecord: see errors.py.
             Any error of the rule's `check`.
         """
         context, request, place = self._context, self._request, self._place

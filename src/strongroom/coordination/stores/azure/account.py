@@ -2,8 +2,7 @@
 
 Lives here: the rules for credentials, and SharedKey for the Blob service, as pure functions.
 Sources: Microsoft Learn, "Configure Azure Storage connection strings", "Authorize with Shared Key",
-"Use the Azurite emulator" (the development account). Must not live here: sockets, clocks, the
-environment.
+"Use the Azurite emulator" (the development account).
 """
 
 from __future__ import annotations
@@ -93,10 +92,6 @@ def address_of(url: str, query: Mapping[str, str], connection_string: str) -> Az
         query: `key`, the account's key, or `sas`, a shared access signature (percent-encoded as a
             whole); `endpoint`, the URL of its Blob service.
         connection_string: used if the URL gives no key, and names its account or none.
-
-    Raises:
-        Unsupported: the container's name is invalid, there is no key, or the connection string is
-            malformed.
     """
     parts = _parts(url)
     container = unquote(parts.path).strip("/") or _DEFAULT_CONTAINER
@@ -112,9 +107,6 @@ def address_of_http(url: str, query: Mapping[str, str], connection_string: str) 
         url: http://HOST:PORT/ACCOUNT/CONTAINER, or https://ACCOUNT.blob.SUFFIX/CONTAINER. The
             container may be left out.
         query, connection_string: as of `address_of`, without `endpoint`.
-
-    Raises:
-        Unsupported: as `address_of`, or the URL names no account.
     """
     parts = _parts(url)
     names = [unquote(name) for name in parts.path.split("/") if name]
@@ -186,9 +178,6 @@ def account_of(
         text: the connection string.
         service: the service whose endpoint is wanted, like `blob` or `file`.
         development: the endpoint of that service for the development account.
-
-    Raises:
-        Unsupported: the connection string is malformed, or has no key.
     """
     fields: dict[str, str] = {}
     for part in text.split(";"):

@@ -98,14 +98,14 @@ class AzureStore(StoreBase):
         self._agent: Mapping[str, str] = {}  # a header of waiting reads that says who waits
 
     def labelled(self, label: str) -> Self:
-        """See `LabelsWaits`. The label is a part of the header of requests that wait anyway."""
+        """The label is a part of the header of requests that wait anyway."""
         named = copy.copy(self)
         named._agent = {"user-agent": waiter_agent(label)}
         return named
 
     @property
     def endpoint(self) -> str:
-        """The URL of the Blob service, with the account; it has no secret."""
+        """With the account; it has no secret."""
         return self._address.account.endpoint
 
     # Reading
@@ -269,11 +269,7 @@ class AzureStore(StoreBase):
         timeout_s: float,
         body: bytes = b"",
     ) -> HttpResponse | CasOutcome:
-        """Send a write; return the response if it was applied, else the outcome.
-
-        Raises:
-            StoreUnavailable, StoreRefused: see `Store.cas`.
-        """
+        """Send a write; return the response if it was applied, else the outcome."""
         try:
             response = self._http.send(method, path, query, headers, timeout_s, body)
             if response.status == 404 and code_of(response) == "ContainerNotFound":

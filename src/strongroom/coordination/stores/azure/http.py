@@ -80,15 +80,13 @@ class AzureHttp:
         body: bytes = b"",
         long_polls: bool = False,
     ) -> HttpResponse:
-        """Send one request and return the response; raises like `HttpPool.send`.
+        """Raises like `HttpPool.send`.
 
         Arguments:
-            method: GET, PUT, ...
-            path: the path below the account, not encoded, like /container/blob.
-            query: the query parameters, not encoded.
-            headers: all headers but the date, version and authorization.
-            timeout_s: the time for connecting, sending and receiving together.
-            body: the request body.
+            path: below the account, not encoded, like /container/blob.
+            query: not encoded.
+            headers: all but the date, version and authorization.
+            timeout_s: for connecting, sending and receiving together.
             long_polls: see `HttpPool.send`.
         """
         target = self._base + _quoted(path)

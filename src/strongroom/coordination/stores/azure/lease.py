@@ -17,7 +17,7 @@ Every write marks in the blob's metadata that it was made in lease mode. A recor
 was written in ETag mode, and no lease shows whether its holder is alive. For such a record this
 store reports no expiry. A waiting client then measures it by its own clock (clock_rules.py).
 
-Source: Microsoft Learn, "Lease Blob". Must not live here: HTTP.
+Source: Microsoft Learn, "Lease Blob".
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class AzureLeaseStore(AzureStore):
         self._cache_lock = threading.Lock()
 
     def labelled(self, label: str) -> Self:
-        """See `LabelsWaits`. What this store has read and leased is known to it alone."""
+        """What this store has read and leased is known to it alone."""
         named = super().labelled(label)
         named._cached, named._unconfirmed = OrderedDict(), {}
         named._cache_lock = threading.Lock()

@@ -46,9 +46,6 @@ def open_url(url: str, query: Mapping[str, str]) -> AzureStore:
             AZURE_STORAGE_CONNECTION_STRING, or else the development account.
         query: `mode=etag` (the default) or `mode=lease`; `key`, `sas` and `endpoint` of the
             account; `wait=1` or `wait=0`: whether the service delays responses until a change.
-
-    Raises:
-        Unsupported: the URL is not valid, an option or its value is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
     return _open(address_of(url, query, variable(CONNECTION_STRING)), query)
@@ -60,9 +57,6 @@ def open_http_url(url: str, query: Mapping[str, str]) -> AzureStore:
     Arguments:
         url: http://HOST:PORT/ACCOUNT/CONTAINER.
         query: as of `open_url`, without `endpoint`.
-
-    Raises:
-        Unsupported: as `open_url`.
     """
     check_options(url, query, _HTTP_OPTIONS)
     return _open(address_of_http(url, query, variable(CONNECTION_STRING)), query)
@@ -71,11 +65,11 @@ def open_http_url(url: str, query: Mapping[str, str]) -> AzureStore:
 def _open(address: AzureAddress, query: Mapping[str, str]) -> AzureStore:
     mode = query.get("mode", "etag")
     clock = SystemClocks()
-    found = _probe(address, clock)
-    long_polls = query["wait"] == "1" if "wait" in query else found.long_polls
+    features = _probe(address, clock)
+    long_polls = query["wait"] == "1" if "wait" in query else features.long_polls
     kind = AzureStore if mode == "etag" else AzureLeaseStore
-    store = kind(address, long_polls, found.durable, clock)
-    store.console_url = found.console_url
+    store = kind(address, long_polls, features.durable, clock)
+    store.console_url = features.console_url
     return store
 
 

@@ -33,12 +33,12 @@ class HttpResponse(NamedTuple):
     body: bytes
 
     def header(self, name: str) -> str:
-        """Return a header's value; empty if the header is absent."""
+        """Empty if the header is absent."""
         return self.headers.get(name.lower(), "")
 
     @property
     def etag(self) -> str:
-        """The entity tag, with its quotes; empty if there is none."""
+        """With its quotes; empty if there is none."""
         return self.headers.get("etag", "")
 
 
@@ -78,18 +78,17 @@ class HttpConnection:
         self._poll.register(self.sock, POLLIN | POLLHUP | POLLERR)
 
     def is_reusable(self) -> bool:
-        """Return whether no data is waiting. Data on an idle connection means that it closed."""
+        """Data on an idle connection means that it closed."""
         return not self._buffer and not self._poll.poll(0)
 
     def exchange(
         self, method: str, head: str, body: bytes, until_s: float
     ) -> tuple[HttpResponse, bool]:
-        """Send a request; return the response, and whether the connection may be reused.
+        """Return the response, and whether the connection may be reused.
 
         Arguments:
-            method: the HTTP method, which decides whether the response has a body.
+            method: decides whether the response has a body.
             head: the request line and the headers, with the empty line.
-            body: the request body.
             until_s: when to give up, by the monotonic clock.
 
         Raises:
@@ -113,11 +112,10 @@ class HttpConnection:
         return HttpResponse(status, headers, content), reusable
 
     def close(self) -> None:
-        """Close the connection."""
         self.sock.close()
 
     def interrupt(self) -> None:
-        """Make the thread that reads or writes on this connection fail at once."""
+        """The thread that reads or writes on this connection fails at once."""
         try:
             self.sock.shutdown(socket.SHUT_RDWR)
         except OSError:

@@ -82,16 +82,14 @@ class Transport(Protocol):
         body: bytes,
         timeout_s: float,
         long_polls: bool = False,
-    ) -> HttpResponse:
-        """Send one request and return its response; see `HttpPool.send`."""
-        ...
+    ) -> HttpResponse: ...
 
     def reset(self) -> None:
-        """Drop what a forked child must not use."""
+        """A forked child must not use the inherited connections."""
         ...
 
     def close(self) -> None:
-        """Close what is idle, and interrupt delayed requests."""
+        """Delayed requests are interrupted."""
         ...
 
 
@@ -102,9 +100,6 @@ class HttpPool:
         url: http:// or https://, a host and an optional port; a path is ignored.
         clock: measures time limits.
         tls: the TLS context; by default it trusts the system's authorities.
-
-    Raises:
-        Unsupported: the URL is no such URL.
     """
 
     def __init__(self, url: str, clock: Clocks, tls: ssl.SSLContext | None = None) -> None:
@@ -118,7 +113,7 @@ class HttpPool:
         self.reset()
 
     def reset(self) -> None:
-        """Drop all connections. In a forked child, the inherited ones belong to the parent."""
+        """In a forked child, the inherited connections belong to the parent."""
         self._lock = threading.Lock()
         self._idle: list[HttpConnection] = []
         self._waiting: set[HttpConnection] = set()
@@ -133,14 +128,13 @@ class HttpPool:
         timeout_s: float,
         long_polls: bool = False,
     ) -> HttpResponse:
-        """Send one request and return its response.
+        """Send one request.
 
         Arguments:
-            method: the HTTP method; GET and HEAD are sent again if an idle connection was closed.
+            method: GET and HEAD are sent again if an idle connection was closed.
             target: the path and query, as they are sent.
-            headers: all headers but Host and Content-Length.
-            body: the request body.
-            timeout_s: the time for connecting, sending and receiving together.
+            headers: all but Host and Content-Length.
+            timeout_s: for connecting, sending and receiving together.
             long_polls: whether the server delays its response on purpose; `close` interrupts such a
                 request.
 
@@ -190,7 +184,7 @@ class HttpPool:
         return head
 
     def _take_idle(self) -> HttpConnection | None:
-        """Return an idle connection that seems to be open; None if there is none."""
+        """Return one that seems to be open; None if there is none."""
         while True:
             with self._lock:
                 connection = self._idle.pop() if self._idle else None
@@ -218,7 +212,7 @@ class HttpPool:
         connection.close()
 
     def close(self) -> None:
-        """Close idle connections, and interrupt delayed requests. A later request reconnects."""
+        """Interrupt delayed requests too. A later request reconnects."""
         with self._lock:
             self._close_count += 1
             idle, self._idle = self._idle, []

@@ -1,7 +1,7 @@
 """A pool of idle connections, for stores with a protocol of their own.
 
 Lives here: `IdlePool`. The most recently used connection is lent first. So the surplus after a
-burst stays idle and is closed. Must not live here: any protocol, or the requests.
+burst stays idle and is closed.
 """
 
 from __future__ import annotations
@@ -24,9 +24,7 @@ class PooledConnection(Protocol):
         """Return whether unsolicited data has arrived; usually the server is closing it."""
         ...
 
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+    def close(self) -> None: ...
 
 
 K = TypeVar("K", bound=PooledConnection)
@@ -75,7 +73,6 @@ class IdlePool(Generic[K]):
                 connection.close()
 
     def close(self) -> None:
-        """Close the idle connections."""
         with self._lock:
             idle, self._idle = self._idle, []
         for _, connection in idle:

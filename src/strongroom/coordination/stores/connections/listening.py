@@ -2,7 +2,7 @@
 
 Lives here: `NotificationHub`, whose thread owns the connection (a `NotificationConnection`) while
 there are waiters, and a little longer; `watch_key`, which waits. If notifications are unavailable,
-waiters poll: a notification only shortens a wait. Must not live here: any protocol.
+waiters poll: a notification only shortens a wait.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class NotificationConnection(Protocol):
     """A connection that receives change notifications. Only one thread at a time may use it."""
 
     def fileno(self) -> int:
-        """Return the descriptor to poll for notifications."""
+        """The descriptor to poll for notifications."""
         ...
 
     def subscribe(self, topic: str) -> None:
@@ -44,16 +44,14 @@ class NotificationConnection(Protocol):
         ...
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribe from a topic. Raises: as `subscribe`."""
+        """Raises: as `subscribe`."""
         ...
 
     def received(self) -> list[str]:
-        """Return the topics with new notifications; does not wait. Raises: as `subscribe`."""
+        """The topics with new notifications; does not wait. Raises: as `subscribe`."""
         ...
 
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+    def close(self) -> None: ...
 
 
 class Subscriber:
@@ -64,21 +62,19 @@ class Subscriber:
         self._is_subscribed = False
 
     def is_subscribed(self, timeout_s: float) -> bool:
-        """Wait until the subscription succeeds or fails; return whether it succeeded."""
+        """Wait until the subscription succeeds or fails."""
         self._decided.wait(timeout_s)
         return self._is_subscribed
 
     def set_subscribed(self, subscribed: bool) -> None:
-        """Set whether the waiter will be notified of changes from now on."""
         self._is_subscribed = subscribed
         self._decided.set()
 
     def notify(self) -> None:
-        """Notify the waiter that the entry has changed, or may have changed."""
         self._notified.set()
 
     def wait(self, seconds: float) -> bool:
-        """Wait for a notification, and clear it; return whether there was one."""
+        """Clear the notification, if there was one, and return whether there was."""
         notified = self._notified.wait(max(0.0, seconds))
         self._notified.clear()
         return notified
@@ -110,7 +106,7 @@ class NotificationHub:
 
     @contextmanager
     def registered(self, topic: str, subscriber: Subscriber) -> Iterator[None]:
-        """Notify `subscriber` of changes on `topic`, for the length of a `with` block."""
+        """For the length of a `with` block."""
         with self._lock:
             subscription = self._subscriptions.setdefault(topic, _Subscription())
             subscription.subscribers.add(subscriber)
@@ -128,7 +124,7 @@ class NotificationHub:
                 subscription.idle_since_s = self._clock.monotonic_s()
 
     def close(self) -> None:
-        """Stop the thread and close its connection; present waiters poll from now on."""
+        """Present waiters poll from now on."""
         with self._lock:
             self._stop()
 
@@ -293,9 +289,6 @@ def watch_key(
         subscriber: the subscriber of the entry's topic.
         read: reads the entry.
         version, timeout_s: see `WatchState`.
-
-    Raises:
-        StoreUnavailable, StoreRefused: from `read`.
     """
     state = WatchState(clock, version, timeout_s)
     subscribed = subscriber.is_subscribed(min(timeout_s, ATTEMPT_S))

@@ -31,23 +31,19 @@ class TaskSubscriber(Subscriber):
         self._loop, self._woken = asyncio.get_running_loop(), asyncio.Event()
 
     def set_subscribed(self, subscribed: bool) -> None:
-        """Set whether the task will be notified; see `Subscriber.set_subscribed`."""
         super().set_subscribed(subscribed)
         self._wake()
 
     def notify(self) -> None:
-        """Notify the task; see `Subscriber.notify`."""
         super().notify()
         self._wake()
 
     async def is_subscribed_aio(self, timeout_s: float) -> bool:
-        """Return whether the task will be notified; see `Subscriber.is_subscribed`."""
         if not self._decided.is_set():
             await self._sleep(timeout_s)
         return self.is_subscribed(0)
 
     async def wait_aio(self, seconds: float) -> bool:
-        """Wait for a notification; see `Subscriber.wait`."""
         if not self._notified.is_set():
             await self._sleep(seconds)
         return self.wait(0)
@@ -71,9 +67,7 @@ class ListeningStore(Store, Protocol):
     """A store that notifies waiters through subscribers."""
 
     @property
-    def clock(self) -> Clocks:
-        """The clock of the store."""
-        ...
+    def clock(self) -> Clocks: ...
 
     def registered(self, key: str, subscriber: Subscriber) -> AbstractContextManager[None]:
         """Notify `subscriber` of changes to a key, for the length of a `with` block."""
@@ -92,7 +86,6 @@ class ListeningAio(ThreadedStore):
         self._listener = store
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
-        """Wait for another version; see `Store.watch`."""
         state, subscriber = WatchState(self._listener.clock, version, timeout_s), TaskSubscriber()
         read_timeout = read_timeout_s(timeout_s)
         with self._listener.registered(key, subscriber):

@@ -1,6 +1,6 @@
 """Pauses between reads, for stores whose watch falls back to polling.
 
-Lives here: decorrelated jitter, and the sleep itself. Must not live here: the reads.
+Lives here: decorrelated jitter, and the sleep itself.
 """
 
 from __future__ import annotations
@@ -22,10 +22,9 @@ class Pauses:
         self._clock, self._min_s, self._max_s = clock, min_s, max_s
 
     def next_s(self, before_s: float) -> float:
-        """Return the length of the next pause after one of `before_s` (0: the first pause)."""
+        """The length of the pause after one of `before_s` (0: the first pause)."""
         spread = max(0.0, max(before_s, self._min_s) * 3 - self._min_s)
         return min(self._max_s, self._min_s + self._clock.random() * spread)
 
     def sleep(self, seconds: float) -> None:
-        """Sleep on the calling thread."""
         time.sleep(seconds)

@@ -4,7 +4,7 @@ Lives here: the rule for every store that speaks TLS. A refusal comes as an aler
 server may send it after the client has finished its handshake. The alert then appears in the first
 read, or can be read after a write failed because the server closed the connection. A server that
 refuses never reads a request, so nothing was done. Source: RFC 8446, section 6.2; OpenSSL's names
-of reasons. Must not live here: connections.
+of reasons.
 """
 
 from __future__ import annotations

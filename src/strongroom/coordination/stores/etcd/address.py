@@ -56,9 +56,6 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
         query: `tls=1` enables TLS. `ca` names a file of authorities to trust instead of the
             system's. `cert` and `key` are files with which the client proves its identity. Each of
             these three also enables TLS.
-
-    Raises:
-        Unsupported: the URL is malformed, or a file cannot be used.
     """
     netloc, path = split_hosts(url)
     secrets, _, hosts = netloc.rpartition("@")
@@ -75,14 +72,14 @@ def address_of(url: str, query: Mapping[str, str]) -> EtcdAddress:
 
 
 def _member(scheme: str, number: int, text: str) -> str:
-    found = _HOST.fullmatch(text)
-    port = int(found[2] or PORT) if found else 0
-    if found is None or not 0 < port < 65536:
+    parts = _HOST.fullmatch(text)
+    port = int(parts[2] or PORT) if parts else 0
+    if parts is None or not 0 < port < 65536:
         raise Unsupported(
             f"member number {number} of the etcd:// URL is no HOST[:PORT] with a port from 1 to"
             f" 65535; write {_FORM}, with what is special in user and password percent-encoded"
         )
-    return f"{scheme}://{found[1]}:{port}"
+    return f"{scheme}://{parts[1]}:{port}"
 
 
 def _context(query: Mapping[str, str]) -> ssl.SSLContext:

@@ -213,13 +213,12 @@ class EtcdHttp:
         return token
 
     def reset(self) -> None:
-        """Drop all inherited connections, in a forked child."""
+        """In a forked child, the inherited connections belong to the parent."""
         self._token_lock = threading.Lock()
         for pool in self._pools:
             pool.reset()
 
     def close(self) -> None:
-        """Close the idle connections."""
         for pool in self._pools:
             pool.close()
 

@@ -53,7 +53,7 @@ class EtcdLeases:
         self.reset()
 
     def reset(self) -> None:
-        """Drop the inherited leases, in a forked child: they belong to the parent."""
+        """In a forked child, the inherited leases belong to the parent."""
         self._lock = threading.Lock()
         self._recent: dict[str, EtcdLease] = {}
         self._idle: list[EtcdLease] = []
@@ -120,7 +120,6 @@ class EtcdLeases:
             return
 
     def close(self) -> None:
-        """Revoke the idle leases."""
         with self._lock:
             idle, self._idle = self._idle, []
         until_s = self._clock.monotonic_s() + _CLOSE_S

@@ -331,8 +331,5 @@ def open_url(url: str, query: Mapping[str, str]) -> EtcdStore:
 
     Arguments:
         url, query: see `address.address_of`.
-
-    Raises:
-        Unsupported: the URL is malformed, or a file cannot be used.
     """
     return EtcdStore(address_of(url, query))

@@ -72,7 +72,7 @@ class LineStream(HttpConnection):
         return found
 
     def _chunk(self, until_s: float) -> bytes:
-        """Return one chunk; it stays in the buffer until it has arrived completely."""
+        """It stays in the buffer until it has arrived completely."""
         while True:
             at = self._buffer.find(b"\r\n")
             if at >= 0:

@@ -44,7 +44,7 @@ class EtcdWatches:
         self.reset()
 
     def reset(self) -> None:
-        """Drop the inherited watches, in a forked child: they belong to the parent."""
+        """In a forked child, the inherited watches belong to the parent."""
         self._lock = threading.Lock()
         self._in_use: set[EtcdWatch] = set()
         self._idle: list[tuple[float, KnownVersion, EtcdWatch]] = []
@@ -190,7 +190,7 @@ class EtcdWatch:
             raise _connection_error(self._host, error) from error
 
     def _next(self, until_s: float) -> Json | None:
-        """Return the next message; None if the time is up."""
+        """None if the time is up."""
         line = self._stream.line(until_s)
         if line is None:
             return None
@@ -210,11 +210,10 @@ class EtcdWatch:
         return result
 
     def interrupt(self) -> None:
-        """Interrupt the waiter at once; called from another thread."""
+        """Called from another thread."""
         self._stream.interrupt()
 
     def close(self) -> None:
-        """Close the stream."""
         self._stream.close()
 
 

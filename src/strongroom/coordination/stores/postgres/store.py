@@ -174,7 +174,6 @@ class PostgresStore(StoreBase):
 
     @contextmanager
     def registered(self, key: str, subscriber: Subscriber) -> Iterator[None]:
-        """Notify the subscriber of changes to a key; see `listening_aio.ListeningStore`."""
         if self._sessions_shared:
             subscriber.set_subscribed(False)
             yield
@@ -183,7 +182,6 @@ class PostgresStore(StoreBase):
             yield
 
     def aio(self) -> AsyncStore:
-        """Return the asyncio interface."""
         return ListeningAio(self)
 
     def promises(self) -> Promises:
@@ -266,14 +264,7 @@ class PostgresStore(StoreBase):
         values: Sequence[str | bytes],
         until_s: float,
     ) -> list[Row]:
-        """Run a statement, and create the table if it is missing.
-
-        Several clients may create it at the same time.
-
-        Raises:
-            SqlError: the server refuses a statement.
-            StoreUnavailable: the table was missing each time.
-        """
+        """Create the table if it is missing. Several clients may do so at the same time."""
         for _ in range(_CREATE_TRIES):
             try:
                 return session.execute(statement, values, until_s)
@@ -326,23 +317,18 @@ class PostgresNotifications:
             raise
 
     def fileno(self) -> int:
-        """Return the session's descriptor; see `NotificationConnection.fileno`."""
         return self._session.fileno()
 
     def subscribe(self, topic: str) -> None:
-        """Listen on a channel; see `NotificationConnection.subscribe`."""
         self._execute(f'LISTEN "{_checked_channel(topic)}"')
 
     def unsubscribe(self, topic: str) -> None:
-        """Stop listening on a channel; see `NotificationConnection.unsubscribe`."""
         self._execute(f'UNLISTEN "{_checked_channel(topic)}"')
 
     def received(self) -> list[str]:
-        """Return the notified channels; see `NotificationConnection.received`."""
         return self._session.received()
 
     def close(self) -> None:
-        """End the session."""
         self._session.close()
 
     def _execute(self, statement: str) -> None:
@@ -375,9 +361,6 @@ def open_url(url: str, query: Mapping[str, str]) -> PostgresStore:
     Arguments:
         url: postgres://user:password@host:5432/database; several hosts are tried in turn.
         query: `watch=poll` makes waiters poll. All other options are parameters of libpq.
-
-    Raises:
-        Unsupported: the URL names no database, or is malformed.
     """
     conninfo = conninfo_of(url, query, {"watch": ("push", "poll")})
     return PostgresStore(conninfo, query.get("watch") == "poll")

@@ -2,7 +2,7 @@
 
 Lives here: `PostgresSession` over libpq's non-blocking calls, the parsing of URLs, and the meaning
 of server errors. Source: PostgreSQL's manual, chapters "libpq" ("Asynchronous Command Processing",
-"Connection Strings") and "PostgreSQL Error Codes". Must not live here: any statement.
+"Connection Strings") and "PostgreSQL Error Codes".
 """
 
 from __future__ import annotations
@@ -158,15 +158,15 @@ class PostgresSession:
         return self._pq.backend_pid
 
     def fileno(self) -> int:
-        """Return the descriptor to poll for unsolicited data."""
+        """The descriptor to poll for unsolicited data."""
         return self._pq.socket
 
     def execute(self, statement: str, values: Sequence[str | bytes], until_s: float) -> list[Row]:
-        """Send a statement and return its rows. Columns are in binary form; NULL is empty.
+        """Columns of the rows are in binary form; NULL is empty.
 
         Arguments:
             statement: SQL with $1, $2, ... for values.
-            values: the values in their text form; bytes for a bytea.
+            values: in their text form; bytes for a bytea.
             until_s: when to give up, by the monotonic clock.
 
         Raises:
@@ -186,10 +186,9 @@ class PostgresSession:
             raise ConnectionError(_one_line(str(error))) from None
 
     def received(self) -> list[str]:
-        """Return the channels that were notified since the last call; does not wait.
+        """The channels that were notified since the last call; does not wait.
 
-        Raises:
-            OSError: the session has ended.
+        Raises: OSError: the session has ended.
         """
         try:
             if self._ready(POLLIN, 0):
@@ -202,11 +201,10 @@ class PostgresSession:
         return found
 
     def is_stale(self) -> bool:
-        """Return whether unsolicited data has arrived; usually the server ends the session."""
+        """Unsolicited data has arrived; usually the server ends the session."""
         return self._ready(POLLIN, 0)
 
     def close(self) -> None:
-        """End the session."""
         self._pq.finish()
 
     def _connect(self, until_s: float) -> None:

@@ -93,9 +93,6 @@ def address_of(url: str, query: Mapping[str, str] | None = None) -> RedisAddress
         query: the query of the URL, if it was parsed already. `prefix` begins every key; its
             default is "strongroom:". Files for TLS: `ssl_ca_certs` (authorities to trust; the
             system's by default), `ssl_certfile`, `ssl_keyfile`.
-
-    Raises:
-        Unsupported: the URL is malformed; the message quotes no secret.
     """
     try:
         parts = urlsplit(url)
@@ -245,12 +242,7 @@ def _connection_error(address: RedisAddress, error: OSError) -> StoreRefused | S
 
 
 def pool_of(address: RedisAddress, clock: Clocks) -> IdlePool[RedisConnection]:
-    """Return a pool of connections to a server.
-
-    Arguments:
-        address: the server.
-        clock: measures time limits.
-    """
+    """Return a pool of connections to a server."""
     return IdlePool(lambda until_s: open_session(address, clock, until_s), _is_answer, clock)
 
 

@@ -160,11 +160,9 @@ class RedisStore(StoreBase):
             )
 
     def registered(self, key: str, subscriber: Subscriber) -> AbstractContextManager[None]:
-        """Notify the subscriber of changes to a key; see `listening_aio.ListeningStore`."""
         return self._hub.registered(self._key(key), subscriber)
 
     def aio(self) -> AsyncStore:
-        """Return the asyncio interface."""
         return ListeningAio(self)
 
     def promises(self) -> Promises:
@@ -250,9 +248,6 @@ class RedisNotifications:
     Arguments:
         address: the server.
         clock: measures time limits.
-
-    Raises:
-        StoreUnavailable, StoreRefused: no session can be opened.
     """
 
     def __init__(self, address: RedisAddress, clock: Clocks) -> None:
@@ -261,26 +256,21 @@ class RedisNotifications:
         self._received_channels: list[str] = []
 
     def fileno(self) -> int:
-        """Return the connection's descriptor; see `NotificationConnection.fileno`."""
         return self._connection.fileno()
 
     def subscribe(self, topic: str) -> None:
-        """Subscribe to a channel; see `NotificationConnection.subscribe`."""
         self._change_subscription("SUBSCRIBE", topic)
 
     def unsubscribe(self, topic: str) -> None:
-        """Unsubscribe from a channel; see `NotificationConnection.unsubscribe`."""
         self._change_subscription("UNSUBSCRIBE", topic)
 
     def received(self) -> list[str]:
-        """Return the channels with messages; see `NotificationConnection.received`."""
         while self._connection.has_more():
             self._receive(self._clock.monotonic_s() + ATTEMPT_S)
         found, self._received_channels = self._received_channels, []
         return found
 
     def close(self) -> None:
-        """Close the connection."""
         self._connection.close()
 
     def _change_subscription(self, command: str, topic: str) -> None:
@@ -307,8 +297,5 @@ def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
 
     Arguments:
         url, query: see `address.address_of`.
-
-    Raises:
-        Unsupported: the URL is malformed.
     """
     return RedisStore(address_of(url, query))

@@ -62,7 +62,7 @@ class RedisConnection:
         self._left_bytes = 0
 
     def fileno(self) -> int:
-        """Return the descriptor to poll for unsolicited data."""
+        """The descriptor to poll for unsolicited data."""
         return self._socket.fileno()
 
     def call(self, until_s: float, *words: str | bytes | int) -> Reply:
@@ -99,7 +99,7 @@ class RedisConnection:
         return self._read_reply(_DEPTH_MAX)
 
     def has_more(self) -> bool:
-        """Return whether there is unread data, or the connection was closed."""
+        """Unread data, or the connection was closed."""
         if self._buffer:
             return True
         if isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
@@ -107,11 +107,10 @@ class RedisConnection:
         return bool(self._poll.poll(0))
 
     def is_stale(self) -> bool:
-        """Return whether unsolicited data has arrived; usually the server is closing it."""
+        """Unsolicited data has arrived; usually the server is closing the connection."""
         return self.has_more()
 
     def close(self) -> None:
-        """Close the connection."""
         self._socket.close()
 
     def _read_reply(self, depth: int) -> Reply:

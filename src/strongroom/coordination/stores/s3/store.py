@@ -230,9 +230,6 @@ def open_url(url: str, query: Mapping[str, str]) -> S3Store:
             AWS_DEFAULT_REGION, else us-east-1. `path=0` puts the bucket into the host's name, even
             with a custom endpoint. Keys come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and
             AWS_SESSION_TOKEN.
-
-    Raises:
-        Unsupported: the bucket's name is invalid, an option is unknown, or there is no key.
     """
     check_options(url, query, _OPTIONS)
     parts = urlsplit(url)
