@@ -38,12 +38,7 @@ T = TypeVar("T")
 
 
 class AsyncDriver:
-    """Runs the recipes of one client on the running event loop.
-
-    Arguments:
-        store: performs the effects.
-        context: the client's context.
-    """
+    """Runs the recipes of one client on the running event loop."""
 
     def __init__(self, store: AsyncStore, context: RecipeContext) -> None:
         self.store, self.context = store, context

@@ -61,12 +61,7 @@ def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:
 
 
 class SyncDriver:
-    """Runs the recipes of one client, each on the thread of its caller.
-
-    Arguments:
-        store: performs the effects.
-        context: the client's context.
-    """
+    """Runs the recipes of one client, each on the thread of its caller."""
 
     def __init__(self, store: Store, context: RecipeContext) -> None:
         self.store, self.context = store, context

@@ -48,7 +48,6 @@ def address_of(
     Arguments:
         url: SCHEME://[USER[:PASSWORD]@]HOST[:PORT][/PATH][?...]
         port: the port if the URL names none.
-        query: of the URL.
         options: the names that the query may have.
 
     Raises:

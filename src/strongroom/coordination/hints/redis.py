@@ -26,7 +26,6 @@ class RedisBus:
     """A bus for hints over one Redis, below one prefix.
 
     Arguments:
-        address: the server.
         clock: for time limits.
     """
 

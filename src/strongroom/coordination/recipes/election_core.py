@@ -51,7 +51,6 @@ class LeaderWatch:
     """One observer of one election.
 
     Arguments:
-        context: the client's.
         key: of the election's record.
     """
 

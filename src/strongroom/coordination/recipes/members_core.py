@@ -178,7 +178,6 @@ class MemberKeeper:
     """The keeper of one membership: writes, renews and deletes its record.
 
     Arguments:
-        context: the client's.
         group: its name.
         nonce: of the membership.
         data: what the member publishes.
@@ -318,7 +317,6 @@ class GroupObserver:
     """One observer's view of a group. It reads a member again no more often than the member renews.
 
     Arguments:
-        context: the observer's.
         group: its name.
 
     Raises:

@@ -106,8 +106,6 @@ class RegisterWrite:
     """One write to a register, conditional (`swap`) or not (`put`).
 
     Arguments:
-        context: the client's.
-        key: of the register.
         new: JSON.
         ttl_s: the value expires after so long unless it is written again; None: never.
     """
@@ -226,8 +224,6 @@ def wait_steps(
     """Wait until the version has changed, or the value has expired.
 
     Arguments:
-        context: the client's.
-        key: of the register.
         version: the last known version; None: absent.
         seconds: the longest wait; None: for ever. The wait goes on while the store does not answer.
 

@@ -183,7 +183,6 @@ def await_turn(context: RecipeContext, place: LinePlace, left_s: float) -> Steps
     After this client has given the key back, its next caller lets other clients go first.
 
     Arguments:
-        context: the client's.
         place: the caller's, which has joined its line.
         left_s: the longest wait; infinite: for ever.
 
@@ -207,7 +206,6 @@ def await_end_of_holds(
     """Wait inside the client, without a request, until one of these holds has ended.
 
     Arguments:
-        context: the client's.
         place: the caller's, which has the turn.
         holders: nonces of this client's holds, which alone are in the caller's way.
         left_s: the longest wait; infinite: for ever.
@@ -261,7 +259,6 @@ def await_change(
     """Wait until a key has changed, or for `seconds`, or for one poll.
 
     Arguments:
-        context: the client's.
         key: what is watched.
         version: the version that is known; None if the key was absent.
         seconds: the longest wait.

@@ -73,7 +73,6 @@ class Acquisition:
     """One attempt to get one hold.
 
     Arguments:
-        context: the client's.
         request: the lock and the terms of the hold.
         caller: who waits in line.
     """

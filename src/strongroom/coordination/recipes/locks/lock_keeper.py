@@ -47,7 +47,6 @@ class LockKeeper:
     """The keeper of one hold: renews, watches and releases it.
 
     Arguments:
-        context: the client's.
         place: of the hold, in the client's line.
         record, version: as this client wrote them last.
         shows_waiters: whether the waiting clients of this lock are in the record (fair locks).

@@ -81,8 +81,6 @@ def observed_record(
     """Return a `ObservedRecord` from an entry that was just read.
 
     Arguments:
-        context: the observer's.
-        key: of the record.
         entry: what was read just now.
         sent_s: when the read was sent, by the monotonic clock.
 
@@ -130,8 +128,6 @@ def time_until_free_s(
     on it for up to a TTL after its last renewal. Its next renewal corrects the end.
 
     Arguments:
-        context: the observer's.
-        key: of the record.
         observed: the last read; it may be older than now if a watch saw no change since.
         lock_delay_s: added after a hold that expired.
     """

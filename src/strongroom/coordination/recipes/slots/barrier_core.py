@@ -180,7 +180,6 @@ class Arrival:
     """The arrival of one party, and its wait until the barrier trips.
 
     Arguments:
-        context: the client's.
         key, name: of the barrier.
         parties: how many must arrive.
         ttl_s: how long the party's slot lasts without renewal.

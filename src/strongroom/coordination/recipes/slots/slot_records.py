@@ -174,8 +174,6 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
     """Return for how many seconds at least a slot stands; 0 or less if it may be dropped.
 
     Arguments:
-        context: the observer's.
-        key: of the record.
         slot: of any client.
         since_s: `rules.observer_start_s` of the read that showed it.
     """

@@ -132,7 +132,6 @@ class SlotAcquisition:
     """One attempt to get one slot.
 
     Arguments:
-        context: the client's.
         request: the slot and the terms of the hold.
         caller: who waits in line.
     """

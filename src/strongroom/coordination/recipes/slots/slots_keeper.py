@@ -48,7 +48,6 @@ class SlotKeeper:
     """The keeper of one slot: renews, watches and releases it.
 
     Arguments:
-        context: the client's.
         kind: of the record.
         place: of the hold, in the client's line.
         slot: the slot that is held.

@@ -52,7 +52,6 @@ class HttpConnection:
     Arguments:
         host, port: the address of the server.
         context: the TLS context; None for plain HTTP.
-        clock: measures time limits.
         until_s: when to give up connecting, by the monotonic clock.
 
     Raises:

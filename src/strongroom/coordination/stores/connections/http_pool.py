@@ -98,7 +98,6 @@ class HttpPool:
 
     Arguments:
         url: http:// or https://, a host and an optional port; a path is ignored.
-        clock: measures time limits.
         tls: the TLS context; by default it trusts the system's authorities.
     """
 

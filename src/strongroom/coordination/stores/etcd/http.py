@@ -60,7 +60,6 @@ class EtcdHttp:
 
     Arguments:
         address: members, user, password. The member that responded last is tried first.
-        clock: measures time limits.
     """
 
     def __init__(self, address: EtcdAddress, clock: Clocks) -> None:

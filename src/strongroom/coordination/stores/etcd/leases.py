@@ -44,7 +44,6 @@ class EtcdLeases:
     """The leases of one client. Thread-safe.
 
     Arguments:
-        http: the cluster.
         clock: measures the age of leases (boot clock) and time limits.
     """
 

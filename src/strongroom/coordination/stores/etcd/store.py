@@ -73,11 +73,7 @@ _ABSENT: Final = _State(0, False)
 
 
 class EtcdStore(StoreBase):
-    """One cluster and one key prefix. Thread-safe.
-
-    Arguments:
-        address: the cluster.
-    """
+    """One cluster and one key prefix. Thread-safe."""
 
     def __init__(self, address: EtcdAddress) -> None:
         self._clock = SystemClocks()
@@ -327,9 +323,5 @@ def _unbound_leases(found: Json) -> list[str]:
 
 
 def open_url(url: str, query: Mapping[str, str]) -> EtcdStore:
-    """Return the store in a cluster.
-
-    Arguments:
-        url, query: see `address.address_of`.
-    """
+    """Return the store in a cluster; for the URL and its query see `address.address_of`."""
     return EtcdStore(address_of(url, query))

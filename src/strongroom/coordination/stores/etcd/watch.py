@@ -33,11 +33,7 @@ KnownVersion = tuple[bytes, str | None]
 
 
 class EtcdWatches:
-    """The watches of one client. Thread-safe.
-
-    Arguments:
-        http: the cluster.
-    """
+    """The watches of one client. Thread-safe."""
 
     def __init__(self, http: EtcdHttp) -> None:
         self._http = http

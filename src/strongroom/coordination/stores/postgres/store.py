@@ -115,7 +115,6 @@ class PostgresStore(StoreBase):
     Arguments:
         conninfo: see `wire.conninfo_of`.
         polls: waiters poll instead of listening, as they must behind a pooler that shares sessions.
-        clock: measures time limits.
     """
 
     def __init__(self, conninfo: str, polls: bool = False, clock: Clocks | None = None) -> None:
@@ -293,7 +292,6 @@ class PostgresNotifications:
 
     Arguments:
         conninfo: see `wire.conninfo_of`.
-        clock: measures time limits.
 
     Raises:
         StoreUnavailable: there is no session.

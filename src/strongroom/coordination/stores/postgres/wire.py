@@ -126,7 +126,6 @@ class PostgresSession:
 
     Arguments:
         conninfo: see `conninfo_of`.
-        clock: measures time limits.
         until_s: when to give up connecting, by the monotonic clock.
 
     Raises:

@@ -138,8 +138,6 @@ def open_session(address: RedisAddress, clock: Clocks, until_s: float) -> RedisC
     """Return an authenticated connection to the right database of a primary.
 
     Arguments:
-        address: the server.
-        clock: measures time limits.
         until_s: when to give up, by the monotonic clock.
 
     Raises:

@@ -90,7 +90,6 @@ class RedisStore(StoreBase):
     """One Redis server and one key prefix. Thread-safe.
 
     Arguments:
-        address: the server.
         clock: measures time limits, and generates versions.
     """
 
@@ -244,10 +243,6 @@ class RedisNotifications:
     """A subscribed connection; see `listening.NotificationConnection`.
 
     Topics are names of channels.
-
-    Arguments:
-        address: the server.
-        clock: measures time limits.
     """
 
     def __init__(self, address: RedisAddress, clock: Clocks) -> None:
@@ -293,9 +288,5 @@ class RedisNotifications:
 
 
 def open_url(url: str, query: Mapping[str, str]) -> RedisStore:
-    """Return the store in a Redis.
-
-    Arguments:
-        url, query: see `address.address_of`.
-    """
+    """Return the store in a Redis; for the URL and its query see `address.address_of`."""
     return RedisStore(address_of(url, query))

@@ -101,7 +101,6 @@ class S3Http:
             method: GET, PUT, ...
             key: the key without the prefix; None for the bucket.
             query, headers: not encoded; Host, date and signature are added.
-            body: the request body.
             timeout_s: the time for connecting, sending and receiving together.
         """
         target = self.bucket.target(key)
