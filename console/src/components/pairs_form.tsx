@@ -96,7 +96,7 @@ export function PairsForm({ label, pairs, etag = "", right, isFixed, save }: Pai
       {!isFixed && (
         <div class="actions">
           <Button onClick={() => { rows.value = [...rows.value, rowOf()]; }}>{words.addRow}</Button>
-          <RightButton right={right} kind="primary" text={words.save} disabled={isOpen} onClick={submit} />
+          <RightButton right={right} type="submit" kind="primary" text={words.save} disabled={isOpen} />
         </div>
       )}
     </form>

@@ -17,6 +17,7 @@ const credential = { kind: "bearer", token: "" } as const;
 const blob = { credential, account: "shop", container: "c", blob: "b" };
 const file = { credential, account: "shop", share: "s", path: ["f"] };
 const root = document.createElement("div");
+document.body.append(root); // else no form is submitted
 /** What the service has, and the If-Match and metadata of each write. */
 const stored = { metadata: [] as Pairs, tag: "", writes: [] as unknown[] };
 

@@ -16,6 +16,7 @@ from playwright.sync_api import expect
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.coordination import connect
 from tests.conformance.client import PUT_BLOB, Client
+from tests.conformance.sas import account_sas
 from tests.interop.console.browsers import Console
 from tests.interop.console.conftest import KEY, Served
 from tests.interop.console.keys import (
@@ -240,4 +241,25 @@ def test_requests(console: Console, served: Served) -> None:
     press_until(console, "Close", "Shift+Tab")
     press(console, "Enter")
     expect(region).to_be_hidden()
+    must_be_somewhere(console)
+
+
+def test_access(console: Console, served: Served) -> None:
+    token = account_sas(KEY, ss="b", srt="o", sp="r")
+    sign_in(console, "/access", "Access")
+    press_until(console, "SAS")
+    type_into(field(console, "SAS"), f"{served.server.url}/{KEY.account}/c/b?{token}")
+    activate(console, "Explain")
+    region = console.page.get_by_role("region", name="Explanation", exact=True)
+    expect(region).to_be_focused()
+    expect(region).to_contain_text("signature right")
+    press_until(console, "Explain", "Shift+Tab")
+    press_until(console, "SAS", "Shift+Tab")
+    type_into(field(console, "SAS"), "neither sig nor sv")
+    press(console, "Enter")
+    expect(region).to_be_hidden()
+    must_be_somewhere(console)
+    press_until(console, "Policies of")
+    press(console, "ArrowDown")
+    expect(field(console, "Policies of")).to_have_value("queue")
     must_be_somewhere(console)

@@ -1,7 +1,7 @@
 // The view Files: the shares of an account, one share, a directory or a file, as the address says.
 
 import type { JSX } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useMemo } from "preact/hooks";
 
 import { Empty, Problem } from "../../components/messages";
 import { ViewHead } from "../../components/parts";
@@ -46,8 +46,11 @@ export function Files(): JSX.Element {
 }
 
 function Shown({ place }: { readonly place: PathPlace }): JSX.Element {
+  // The tabs of a file that was asked about add its kind to the address: it is drawn once all the same,
+  // or the focus would be lost.
+  const isKnownFile = useMemo(() => address.value.query["kind"] === FILE.kind, []);
   if (place.path.length === 0) return <OneShare place={place} />;
-  return address.value.query["kind"] === FILE.kind ? <OneFile place={place} /> : <Asked place={place} />;
+  return isKnownFile ? <OneFile place={place} /> : <Asked place={place} />;
 }
 
 /** A path that may be a directory's or a file's. */

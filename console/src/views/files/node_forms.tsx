@@ -62,7 +62,7 @@ export function SmbForm(props: NodeFormProps): JSX.Element {
           </div>
           <Field label={names.created} value={shown.creation} onInput={(value) => { set({ creation: value }); }} hint={words.timeHint} code />
           <Field label={names.written} value={shown.lastWrite} onInput={(value) => { set({ lastWrite: value }); }} code />
-          {!place.snapshot && <div class="actions"><FileActButton act="write" kind="primary" text={texts.blobs.save} name={words.saveSmb} onClick={save} /></div>}
+          {!place.snapshot && <div class="actions"><FileActButton act="write" type="submit" kind="primary" text={texts.blobs.save} name={words.saveSmb} /></div>}
         </fieldset>
       </form>
     </Panel>
@@ -95,7 +95,7 @@ export function ContentForm(props: NodeFormProps): JSX.Element {
           {CONTENT.map(([key, label]) => (
             <Field key={key} label={label} value={shown[key]} onInput={(value) => { draft.value = { ...draft.value, [key]: value }; }} code />
           ))}
-          {!place.snapshot && <div class="actions"><FileActButton act="write" kind="primary" text={texts.blobs.save} name={words.saveContent} onClick={save} /></div>}
+          {!place.snapshot && <div class="actions"><FileActButton act="write" type="submit" kind="primary" text={texts.blobs.save} name={words.saveContent} /></div>}
         </fieldset>
       </form>
     </Panel>
