@@ -7,7 +7,7 @@ from urllib.parse import quote
 from uuid import uuid4
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import FilePayload, expect
 
 from tests.conformance.sas import account_sas
 from tests.interop.console.browsers import Console
@@ -106,8 +106,8 @@ def test_uploads_and_names_that_are_refused(
 ) -> None:
     put_file(served, f"/{share}/{quote(FILE_NAME)}", b"before")
     console.sign_in(address(share))
-    upload = {"name": FILE_NAME, "mimeType": "text/html", "buffer": SCRIPT.encode()}
-    console.page.get_by_label("Files to upload").set_input_files([upload])  # type: ignore[list-item]
+    upload = FilePayload(name=FILE_NAME, mimeType="text/html", buffer=SCRIPT.encode())
+    console.page.get_by_label("Files to upload").set_input_files([upload])
     console.page.get_by_role("dialog").wait_for()
     must_be_text(console, FILE_NAME)
     console.button("Replace").click()
