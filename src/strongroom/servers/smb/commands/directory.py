@@ -1,8 +1,8 @@
 """QUERY_DIRECTORY and CHANGE_NOTIFY: the next names of a directory, and what has changed in it.
 
-Lives here: from the request to the services and back. Must not live here: waiting requests, kept
-changes (services/file/held/changes.py). Sources: [MS-SMB2] sections 3.3.5.18 and 3.3.5.19; [MS-FSA]
-section 2.1.5.6.3; smb.md 2.8 and 2.9.
+Lives here: from the request to the services and back. Waiting requests and kept changes are in
+services/file/opens/changes.py. Sources: [MS-SMB2] sections 3.3.5.18 and 3.3.5.19; [MS-FSA] section
+2.1.5.6.3; smb.md 2.8 and 2.9.
 """
 
 from __future__ import annotations
