@@ -52,7 +52,8 @@ def _named(text: str) -> set[str]:
 def test_each_file_that_a_page_names_exists(page: Path) -> None:
     named = _named(page.read_text(encoding="utf-8"))
     assert named
-    assert [path for path in sorted(named) if not _exists(path)] == []
+    gone = [f"{page.name} names {one}, which is not there" for one in named if not _exists(one)]
+    assert not gone, "\n" + "\n".join(sorted(gone))
 
 
 def test_each_constant_that_a_how_to_names_exists() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.operations.core import permissions
 from strongroom.operations.core.answers import XML
@@ -166,7 +165,7 @@ LIST_DIRECTORY: Final = Operation(
     ),
     returns=(XML,),
     content=give.directory,
-    fails=(*NAMES, errors.RESOURCE_NOT_FOUND, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
+    fails=(*NAMES, file_errors.SHARE_SNAPSHOT_NOT_FOUND),
     run=listing.list_directory,
 )
 

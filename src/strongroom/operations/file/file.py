@@ -88,7 +88,7 @@ GET_FILE: Final = Operation(
     success=give.download_status,
     extra_headers=give.file_headers,
     content=give.download,
-    fails=(*_SEEN, errors.INVALID_RANGE, errors.OUT_OF_RANGE_INPUT),
+    fails=(*_SEEN, errors.INVALID_RANGE),
     run=reading.get_file,
 )
 
