@@ -34,6 +34,7 @@ KEY = "key=YWJj"
         ("redis://h/jobs", "with the database's number"),
         ("redis://a..b:1/0", "cannot be the name of a host"),
         ("etcd://", "no HOST"),
+        ("etcd://h:0", "etcd://[USER:PASSWORD@]HOST"),
         ("etcd://a:2379,b:70000", "member number 2"),
         ("postgres://u:hidden@h:99999/db", "a number from 1 to 65535"),
         ("postgres://u:hidden@a:5432,b:99999/db", "a number from 1 to 65535"),
@@ -73,6 +74,11 @@ def test_a_url_that_can_never_work_is_refused_in_one_line(
 )
 def test_a_store_that_is_not_there_yet_may_be_named(url: str) -> None:
     assert store_source(f"jobs={url}") == StoreSource("jobs", url)
+
+
+def test_reading_the_settings_makes_no_folder(tmp_path: Path) -> None:
+    store_source(f"jobs=file://{tmp_path}/not/there")
+    assert not (tmp_path / "not").exists()
 
 
 def test_the_library_that_a_store_needs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -248,6 +248,12 @@ def test_no_refusal_of_any_store_or_bus_quotes_credentials(rest: str) -> None:
     assert [one for one in words if "s3cret" in one] == []
 
 
+def test_the_end_of_a_key_behind_the_container_is_not_quoted() -> None:
+    with pytest.raises(coord.Unsupported, match="the path of the URL is no name") as refused:
+        coord.connect("azure://account/locks/s3cret==?key=abc")
+    assert "s3cret" not in str(refused.value)
+
+
 @pytest.mark.parametrize("rest", CREDENTIALS)
 def test_no_refusal_of_a_guard_quotes_credentials(rest: str) -> None:
     guards = ((BlobGuard, "azure"), (EtcdGuard, "etcd"), (RedisGuard, "redis"))

@@ -350,3 +350,31 @@ def test_a_power_cut_at_any_step_loses_nothing_and_leaves_nothing(tmp_path: Path
             image.mkdir()
             disk.after_power_cut(image, seed)
             asyncio.run(_judge(image, disk.capacity_bytes, ids))
+
+
+@pytest.mark.parametrize("number", [errno.EMFILE, errno.EACCES])
+def test_a_cut_whose_file_cannot_be_opened_harms_nothing(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("first", "image"):
+        (tmp_path / name).mkdir()
+    reopen, failed = DiskFiles.reopen, list[str]()
+
+    def without_descriptor(files: DiskFiles, path: str) -> int:
+        if path.endswith(".seg") and not failed:
+            failed.append(path)
+            raise OSError(number, "no descriptor")
+        return reopen(files, path)
+
+    async def prove() -> None:
+        ids: Ids = {}
+        await _leave_unfinished(Disk(tmp_path / "first"), tmp_path / "image", ids)
+        monkeypatch.setattr(DiskFiles, "reopen", without_descriptor)
+        disk = Disk(tmp_path / "image")
+        disk.capacity_bytes = disk.used_bytes() + 100_000
+        async with _opened(disk, compact=True) as store:
+            await _until(lambda: bool(failed), "no cut was tried")
+            await asyncio.sleep(0.1)
+            await _all_there(store, ids)
+
+    asyncio.run(prove())

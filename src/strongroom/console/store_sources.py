@@ -16,10 +16,6 @@ from strongroom.config import ConfigError
 
 _STORE: Final = re.compile(r"([A-Za-z0-9_-]{1,40})=([a-z][a-z0-9+]*://\S*)")
 
-_CREDENTIALS: Final = re.compile(r"//[^/\s]*@")
-_HOST: Final = re.compile(r"(\[[^]]*\]|[^:]*):?")
-_PORT_MAX: Final = 65_535
-
 
 @dataclass(frozen=True, slots=True)
 class StoreSource:
@@ -64,25 +60,16 @@ def store_source(text: str) -> StoreSource:
 def _problem(url: str) -> str | None:
     """Return why a URL can never be opened; None if perhaps it can."""
     from strongroom.coordination.connect import open_store
-    from strongroom.coordination.errors import CoordinationError
+    from strongroom.coordination.errors import CoordinationError, Unsupported
 
+    if url.startswith("file:///"):
+        return None  # opening it would make the folder
     try:
         open_store(url).close()
-        ports = _ports(url)
-    except CoordinationError as error:
-        return _CREDENTIALS.sub("//", str(error).replace("\n", " "))
+    except Unsupported as error:
+        return str(error).replace("\n", " ")
+    except CoordinationError:
+        return None
     except (ValueError, OSError):  # its text may quote the URL
         return "the URL cannot be read"
-    if all(1 <= port <= _PORT_MAX for port in ports):
-        return None
-    return f"a port is a number from 1 to {_PORT_MAX}"
-
-
-def _ports(url: str) -> list[int]:
-    """Return the ports of all hosts of a URL. Raises ValueError for one that is no number."""
-    from strongroom.coordination.options.url_options import query_of, split_hosts
-
-    hosts = split_hosts(url)[0].rpartition("@")[2].split(",")
-    texts = [_HOST.sub("", host, count=1) for host in hosts]
-    given = query_of(url).get("port", "")
-    return [int(text) for text in (*texts, *given.split(",")) if text]
+    return None

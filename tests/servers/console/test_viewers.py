@@ -35,6 +35,8 @@ from strongroom.servers.console.marks import (
     marks,
     shown,
 )
+from strongroom.servers.console.viewers import Viewers
+from strongroom.servers.requests.admission import ServiceContext
 from strongroom.testing.server import InProcessServer
 from strongroom.values import rfc1123
 from tests.auth import tokens
@@ -289,6 +291,13 @@ def test_the_only_account_is_the_operators_unless_one_is_named() -> None:
         both = ServedConsole(ports["console"], server, ports)
         assert both.api("who", SHOP).json()["is_operator"] is False
         assert both.api("who", BANK).json()["is_operator"] is True
+
+
+def test_an_account_that_is_not_served_is_no_operators() -> None:
+    context = typing.cast("ServiceContext", None)
+    for operator in (None, "nobody"):
+        viewers = Viewers(context, lambda: (SHOP,), operator)
+        assert not viewers.is_operator_account("nobody")
 
 
 def test_too_many_requests_are_refused_by_viewer() -> None:

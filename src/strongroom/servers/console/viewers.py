@@ -4,7 +4,7 @@ Lives here: credentials become a Viewer. Must not live here: what an endpoint ne
 whose a field is (marks.py), how signatures are checked (auth/). A request is signed as one to
 the Blob service, with its path here as the resource. An account's key sees what is that account's
 own. What concerns the whole server, or another account, is for operators. Nobody else learns
-whether there is an account: a refusal is the same, and takes the same way.
+whether there is an account: a refusal is the same, and comes after the same checks.
 """
 
 from __future__ import annotations
@@ -158,9 +158,10 @@ class Viewers(msgspec.Struct, frozen=True):
 
     def is_operator_account(self, name: str) -> bool:
         """Whether the key of an account is an operator's."""
+        served = [one.name for one in self.accounts()]
         if self.operator is not None:
-            return name == self.operator
-        return len(self.accounts()) == 1
+            return name == self.operator and name in served
+        return served == [name]
 
     def _bearer(self, claim: BearerClaim, named: str) -> Viewer:
         """Return the viewer of a token; `named` is the account that the request names, or ""."""

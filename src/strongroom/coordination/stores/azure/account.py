@@ -139,7 +139,9 @@ def _parts(url: str) -> SplitResult:
 
 
 def _no_container(name: str) -> str:
-    return f"{name!r} is no name of a container: 3 to 63 letters, digits and single hyphens"
+    # What follows a slash is not quoted: it may be the end of a key in the wrong place.
+    quoted = "the path of the URL" if "/" in name else repr(name)
+    return f"{quoted} is no name of a container: 3 to 63 letters, digits and single hyphens"
 
 
 def _account(name: str, query: Mapping[str, str], connection_string: str) -> AzureAccount:

@@ -53,9 +53,12 @@ class Cuts:
 
 
 def cut_file(files: Files, segment: Segment, end: int) -> int:
-    """Cut a segment that nobody writes to its first `end` bytes. Return its length afterwards.
-    Raises OSError: the file cannot be opened."""
-    descriptor = files.reopen(segment.path)
+    """Cut a segment that nobody writes to its first `end` bytes. Return its length afterwards."""
+    try:
+        descriptor = files.reopen(segment.path)
+    except OSError as error:  # too many open files, perhaps
+        _log_kept(segment, error)
+        return segment.end
     try:
         _cut(files, segment, descriptor, end)
         return os.fstat(descriptor).st_size
@@ -72,4 +75,8 @@ def _cut(files: Files, segment: Segment, descriptor: int, end: int) -> None:
         if os.fstat(descriptor).st_size > end:
             files.truncate(descriptor, end)
     except OSError as error:
-        _log.warning("segment %016x keeps bytes that nothing needs: %s", segment.id, error)
+        _log_kept(segment, error)
+
+
+def _log_kept(segment: Segment, error: OSError) -> None:
+    _log.warning("segment %016x keeps bytes that nothing needs: %s", segment.id, error)

@@ -256,6 +256,7 @@ class SegmentStore:
 
     def _seal(self, segment: Segment) -> asyncio.Future[None]:
         segment.sealed = True
+        segment.given_up.clear()
         self.handles.close_writing(segment)
         return self._on_sealed(segment.id)
 

@@ -32,7 +32,7 @@ from strongroom.services.file.node.access import ByPath
 from strongroom.services.file.node.changing import (
     Arrived,
     BytesChange,
-    ClearedInside,
+    Cleared,
     Entered,
     change_bytes,
 )
@@ -170,8 +170,10 @@ async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     if size_bytes is None or size_bytes:
         raise errors.invalid_header(_LENGTH, str(size_bytes or ""), "A clear has no body.")
     offset, length = call.input.span
-    # The edit refuses a range that ends behind the file.
-    cleared = BytesChange(ClearedInside(offset, offset + length), _Putting(call.input))
+    # The edit refuses a range that ends behind the file, and no file is longer than this.
+    start = min(offset, limits.FILE_BYTES_MAX)
+    hole = Cleared(start, min(length, limits.FILE_BYTES_MAX - start))
+    cleared = BytesChange(hole, _Putting(call.input))
     return await change(services, call, _entry(call.input), cleared)
 
 
