@@ -4,20 +4,25 @@ import type { ComponentChildren, JSX } from "preact";
 
 import { Problem } from "../../components/messages";
 import { Facts } from "../../components/parts";
-import { readRange } from "../../protocol/across/download";
+import { type ReadPlace, type ReadProperties, readRange } from "../../protocol/across/download";
 import { footerLength, type ParquetFooter, ParquetError, readFooter, type RowGroup, type SchemaRow, TAIL_BYTES } from "../../protocol/parquet/footer";
 import { useLoaded } from "../../state/loaded";
 import { countText, sizeText } from "../../state/times";
 import { texts } from "../../texts";
-import type { PreviewProps } from "./preview";
 
 const words = texts.previews.parquet;
 const SCHEMA_ROWS_MAX = 200;
 const ROW_GROUPS_MAX = 50;
 const NAME_CHARS_MAX = 200;
 
-/** `otherwise` is shown where the file is none that can be read. */
-export function ParquetPreview({ place, properties, otherwise }: PreviewProps & { readonly otherwise: ComponentChildren }): JSX.Element {
+export interface ParquetPreviewProps {
+  readonly place: ReadPlace;
+  readonly properties: ReadProperties;
+  /** Is shown where the file is none that can be read. */
+  readonly otherwise: ComponentChildren;
+}
+
+export function ParquetPreview({ place, properties, otherwise }: ParquetPreviewProps): JSX.Element {
   const read = useLoaded(properties.etag, async (signal) => {
     const range = async (length: number, before: number): Promise<Uint8Array> =>
       new Uint8Array(await readRange(place, properties.sizeBytes - before - length, length, properties.etag, signal));

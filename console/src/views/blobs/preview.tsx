@@ -20,7 +20,7 @@ import { asText, hexLines, IMAGE_BYTES_MAX, imageType, PREVIEW_BYTES, TEXT_BYTES
 const words = texts.blobs;
 const more = texts.previews;
 
-export interface PreviewProps {
+interface PreviewProps {
   readonly place: ReadPlace;
   readonly properties: ReadProperties;
 }
