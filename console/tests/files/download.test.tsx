@@ -58,6 +58,7 @@ beforeEach(() => {
   vi.stubGlobal("showSaveFilePicker", () => Promise.resolve(chosen));
   address.value = { view: "files", names: [], query: {} };
   session.value = { credential, who: null };
+  toasts.value = [];
   render(<View />, root);
 });
 

@@ -26,7 +26,6 @@ def test_the_units_of_the_page() -> None:
     program = CONSOLE_SOURCES / "node_modules" / ".bin" / "vitest"
     if not program.exists():
         pytest.fail("Vitest is missing: run 'make interop' or 'npm ci' in console/.", pytrace=False)
-    # Without isolation, the files of tests share one document. It takes most of the time to make.
-    command = [str(program), "run", "--no-isolate", "--maxWorkers=1"]
+    command = [str(program), "run", "--maxWorkers=1"]
     run = subprocess.run(command, cwd=CONSOLE_SOURCES, capture_output=True, text=True)
     assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
