@@ -9,7 +9,7 @@ old one do not reach it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
@@ -70,10 +70,18 @@ def removed(
     )
 
 
+class NewPlace(Protocol):
+    """The input of an operation that creates a place. It is a value."""
+
+    def record(self, stamp: int) -> Any:
+        """Return the record of the place that is created at this stamp."""
+        ...
+
+
 async def create_place(
-    services: Services, call: Call[Any], ref: Ref, kind: PlaceRecordKind, new: Callable[[int], Any]
+    services: Services, call: Call[Any], ref: Ref, kind: PlaceRecordKind, new: NewPlace
 ) -> int:
-    """Create the record that `new` makes of the commit's stamp. Return the stamp."""
+    """Return the stamp of the creation."""
     reads = Reads()
     place = reads.add(ref, UNDECODED)
     return await services.commit(
@@ -84,18 +92,26 @@ async def create_place(
 class _Create(Decision[int], frozen=True):
     place: ReadOne[bytes]
     kind: PlaceRecordKind
-    new: Callable[[int], Any]
+    new: NewPlace
 
     def decide(self, found: Found, stamp: int) -> Commit[int]:
         if found[self.place] is not None:
             raise StorageError(self.kind.exists)
-        return Commit(stamp, (written(self.place.ref, self.kind.place, self.new(stamp)),))
+        return Commit(stamp, (written(self.place.ref, self.kind.place, self.new.record(stamp)),))
+
+
+class PlaceRule(msgspec.Struct, Generic[R, T], frozen=True):
+    """What an operation does to the record of the place that it names. It is a value."""
+
+    def decide(self, call: Call[Any], ref: Ref, record: R, stamp: int) -> Commit[T]:
+        """Return the commit. `call` is authorized, and `ref` is the place of the record."""
+        raise NotImplementedError
 
 
 async def commit_place(
-    services: Services, call: Call[Any], codec: Codec[R], decide: Callable[[R, int], Commit[T]]
+    services: Services, call: Call[Any], codec: Codec[R], rule: PlaceRule[R, T]
 ) -> T:
-    """Decide on the record of the place that the request names: (record, stamp) -> the commit.
+    """Decide on the record of the place that the request names.
 
     Every later decision sees another version of a changed record, so its request is authorized
     again.
@@ -104,7 +120,7 @@ async def commit_place(
     place = reads.add(place_ref(call), codec)
     purpose, call = call.rule.purpose, call.with_pure_authorization()
     return await services.commit(
-        _OnPlace(place.ref.partition, reads.refs, purpose, call, place, decide)
+        _OnPlace(place.ref.partition, reads.refs, purpose, call, place, rule)
     )
 
 
@@ -113,23 +129,27 @@ class _OnPlace(Decision[T], Generic[R, T], frozen=True):
 
     call: Call[Any]
     place: ReadOne[R]
-    change: Callable[[R, int], Commit[T]]
+    rule: PlaceRule[R, T]
 
     def decide(self, found: Found, stamp: int) -> Commit[T]:
-        return self.change(place_in(self.call, found, self.place), stamp)
+        record = place_in(self.call, found, self.place)
+        return self.rule.decide(self.call, self.place.ref, record, stamp)
 
 
 async def change_fields(
     services: Services, call: Call[Any], codec: Codec[Any], **fields: object
 ) -> None:
     """Change these fields of the record of the place that the request names."""
-    ref = place_ref(call)
+    await commit_place(services, call, codec, _SetFields(codec, tuple(fields.items())))
 
-    def decide(record: Any, stamp: int) -> Commit[None]:
-        changed = msgspec.structs.replace(record, **fields)
-        return Commit(None, (written(ref, codec, changed),))
 
-    await commit_place(services, call, codec, decide)
+class _SetFields(PlaceRule[Any, None], frozen=True):
+    codec: Codec[Any]
+    fields: tuple[tuple[str, object], ...]
+
+    def decide(self, call: Call[Any], ref: Ref, record: Any, stamp: int) -> Commit[None]:
+        changed = msgspec.structs.replace(record, **dict(self.fields))
+        return Commit(None, (written(ref, self.codec, changed),))
 
 
 async def is_alive(services: Services, service: Service, job: Job) -> bool:

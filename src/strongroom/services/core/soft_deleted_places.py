@@ -84,7 +84,7 @@ class PlaceDeletion:
             key = keys.deleted_place(self._ref, generation).key
             more = (*more, Write(key, kind.kept.encode(kept(until))))
         order = Job(kind.expiry_job if days else kind.sweep_job, generation, token=self._name)
-        return removed(self._ref, order, stamp, until, more)
+        return removed(self._ref, order, stamp, until if days else None, more)
 
 
 async def restore_place(services: Services, call: Call[RestorePlace], kind: SoftDeleteKind) -> Any:

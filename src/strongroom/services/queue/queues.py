@@ -17,6 +17,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.place_records import (
     PlaceRecordKind,
+    PlaceRule,
     change_fields,
     commit_place,
     name_of,
@@ -136,23 +137,23 @@ async def set_acl(services: Services, call: Call[SetQueueAcl]) -> None:
 
 async def clear_messages(services: Services, call: Call[Any]) -> None:
     """Hidden messages are gone too with the answer; a job sweeps them all."""
-    ref, name = place_ref(call), name_of(call)
-
-    def decide(queue: QueueRecord, stamp: int) -> Commit[None]:
-        begun = new_epoch(name, queue.generation, queue.epoch, stamp)
-        cleared = msgspec.structs.replace(queue, epoch=stamp)
-        return Commit(None, (*begun, written(ref, records.QUEUE, cleared)))
-
-    await commit_place(services, call, records.QUEUE, decide)
+    await commit_place(services, call, records.QUEUE, _Clear())
     services.work.set()
+
+
+class _Clear(PlaceRule[QueueRecord, None], frozen=True):
+    def decide(self, call: Call[Any], ref: Ref, record: QueueRecord, stamp: int) -> Commit[None]:
+        begun = new_epoch(name_of(call), record.generation, record.epoch, stamp)
+        cleared = msgspec.structs.replace(record, epoch=stamp)
+        return Commit(None, (*begun, written(ref, records.QUEUE, cleared)))
 
 
 async def delete_queue(services: Services, call: Call[Any]) -> None:
     """Remove its record, which hides all messages; a job sweeps them."""
-    ref, name = place_ref(call), name_of(call)
-
-    def decide(queue: QueueRecord, stamp: int) -> Commit[None]:
-        return Commit(None, removed(ref, QUEUES.sweep(name, queue), stamp))
-
-    await commit_place(services, call, records.QUEUE, decide)
+    await commit_place(services, call, records.QUEUE, _Delete())
     services.work.set()
+
+
+class _Delete(PlaceRule[QueueRecord, None], frozen=True):
+    def decide(self, call: Call[Any], ref: Ref, record: QueueRecord, stamp: int) -> Commit[None]:
+        return Commit(None, removed(ref, QUEUES.sweep(name_of(call), record), stamp))

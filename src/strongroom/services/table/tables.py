@@ -49,6 +49,10 @@ class CreateTable(msgspec.Struct, frozen=True):
     name: str
     echo: bool = True
 
+    def record(self, stamp: int) -> TableRecord:
+        """See NewPlace."""
+        return TableRecord(stamp, self.name)
+
 
 class QueryTables(msgspec.Struct, frozen=True):
     """At most `top` that match, from the name `first` on (lower case)."""
@@ -80,7 +84,7 @@ async def create_table(services: Services, call: Call[CreateTable]) -> TableName
     name = call.input.name
     names.check_table(name)
     ref = keys.table(call.target.account, name)
-    await create_place(services, call, ref, TABLES, lambda stamp: TableRecord(stamp, name))
+    await create_place(services, call, ref, TABLES, call.input)
     return TableNamed(name, call.input.echo)
 
 

@@ -6,12 +6,13 @@ Lives here: the operations on a container's own record, except its lease (leasin
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from strongroom.account_switches import ContainerProtection
-from strongroom.engines.base import Commit
+from strongroom.engines.base import Commit, Ref
 from strongroom.errors import blob as blob_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
@@ -23,12 +24,12 @@ from strongroom.services.blob.containers.deleting import (
     require_mark,
 )
 from strongroom.services.blob.decisions.containers import (
+    GuardedRule,
     change_container,
-    commit_container,
     view_container,
 )
 from strongroom.services.core.calls import Call
-from strongroom.services.core.place_records import create_place
+from strongroom.services.core.place_records import commit_place, create_place
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import (
@@ -64,6 +65,18 @@ class CreateContainer(msgspec.Struct, frozen=True):
     scope: str = ""
     denies_scopes: bool = False
 
+    def record(self, stamp: int) -> ContainerRecord:
+        """See NewPlace."""
+        return ContainerRecord(
+            stamp,
+            stamp,
+            stamp,
+            self.metadata,
+            self.public_access,
+            scope=self.scope,
+            denies_scopes=self.denies_scopes,
+        )
+
 
 class SetContainerMetadata(msgspec.Struct, frozen=True):
     metadata: Metadata = ()
@@ -95,20 +108,7 @@ class ContainerView(msgspec.Struct, frozen=True):
 
 
 async def create_container(services: Services, call: Call[CreateContainer]) -> ContainerWritten:
-    request = call.input
-
-    def new(stamp: int) -> ContainerRecord:
-        return ContainerRecord(
-            stamp,
-            stamp,
-            stamp,
-            request.metadata,
-            request.public_access,
-            scope=request.scope,
-            denies_scopes=request.denies_scopes,
-        )
-
-    stamp = await create_place(services, call, place_ref(call), KEPT_CONTAINERS, new)
+    stamp = await create_place(services, call, place_ref(call), KEPT_CONTAINERS, call.input)
     return ContainerWritten(stamp, stamp)
 
 
@@ -167,21 +167,25 @@ async def _delete(services: Services, call: Call[Any], mark: int | None) -> None
     if mark is None and error_if_not_empty(services, call) is not None:
         raise MarkLost
     days = services.switches(call.target.account).container_retention_days
-    deletion = PlaceDeletion(KEPT_CONTAINERS, call, days)
-
-    def decide(container: ContainerRecord, stamp: int) -> Commit[None]:
-        require_mark(container, mark)
-        if is_held:
-            raise StorageError(blob_errors.CONTAINER_HAS_LEGAL_HOLD)
-        unleased = msgspec.structs.replace(container, lease=None, deleting=0)
-
-        def kept(until: int) -> DeletedContainer:
-            return DeletedContainer(unleased, stamp, until)
-
-        return Commit(None, deletion.steps(container.generation, kept, stamp))
-
-    await commit_container(services, call, decide)
+    rule = _Deletion(mark, is_held, PlaceDeletion(KEPT_CONTAINERS, call, days))
+    await commit_place(services, call, records.CONTAINER, rule)
     services.work.set()
+
+
+class _Deletion(GuardedRule[None], frozen=True):
+    """`mark`: what the look for blobs has left on the container; None = none was needed."""
+
+    mark: int | None
+    is_held: bool
+    deletion: PlaceDeletion
+
+    def apply(self, call: Call[Any], ref: Ref, record: ContainerRecord, stamp: int) -> Commit[None]:
+        require_mark(record, self.mark)
+        if self.is_held:
+            raise StorageError(blob_errors.CONTAINER_HAS_LEGAL_HOLD)
+        unleased = msgspec.structs.replace(record, lease=None, deleting=0)
+        kept = partial(DeletedContainer, unleased, stamp)
+        return Commit(None, self.deletion.steps(record.generation, kept, stamp))
 
 
 async def restore_container(services: Services, call: Call[RestorePlace]) -> None:

@@ -4,9 +4,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
-from strongroom.engines.base import Commit
+from strongroom.engines.base import Commit, Ref
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
@@ -14,8 +14,8 @@ from strongroom.services.blob.decisions.guard import guard_container
 from strongroom.services.blob.decisions.timed_reads import of_container, read_with_time
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Reads
-from strongroom.services.core.place_records import commit_place, written
-from strongroom.services.core.places import place_in, place_ref
+from strongroom.services.core.place_records import PlaceRule, commit_place, written
+from strongroom.services.core.places import place_in
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.store.core import keys, records
@@ -52,24 +52,26 @@ async def _view_container_now(services: Services, call: Call[Any]) -> tuple[Cont
 
 async def change_container(services: Services, call: Call[Any], decide: ContainerDecision[T]) -> T:
     """Decide on a container's own record: (record, stamp) -> (result, new record or None)."""
-    ref = place_ref(call)
+    return await commit_place(services, call, records.CONTAINER, _Changed(decide))
 
-    def committed(container: ContainerRecord, stamp: int) -> Commit[T]:
-        result, changed = decide(container, stamp)
+
+class GuardedRule(PlaceRule[ContainerRecord, T], Generic[T], frozen=True):
+    """A rule for a container, which is guarded first."""
+
+    def decide(self, call: Call[Any], ref: Ref, record: ContainerRecord, stamp: int) -> Commit[T]:
+        guard_container(call, record, stamp)
+        return self.apply(call, ref, record, stamp)
+
+    def apply(self, call: Call[Any], ref: Ref, record: ContainerRecord, stamp: int) -> Commit[T]:
+        """Return the commit for a container that the request may change."""
+        raise NotImplementedError
+
+
+class _Changed(GuardedRule[T], Generic[T], frozen=True):
+    change: ContainerDecision[T]
+
+    def apply(self, call: Call[Any], ref: Ref, record: ContainerRecord, stamp: int) -> Commit[T]:
+        result, changed = self.change(record, stamp)
         if changed is None:
             return Commit(result)
         return Commit(result, (written(ref, records.CONTAINER, changed),))
-
-    return await commit_container(services, call, committed)
-
-
-async def commit_container(
-    services: Services, call: Call[Any], decide: Callable[[ContainerRecord, int], Commit[T]]
-) -> T:
-    """Like `change_container`, for a decision that returns the steps of the commit itself."""
-
-    def guarded(container: ContainerRecord, stamp: int) -> Commit[T]:
-        guard_container(call, container, stamp)
-        return decide(container, stamp)
-
-    return await commit_place(services, call, records.CONTAINER, guarded)

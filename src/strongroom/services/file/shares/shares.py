@@ -45,6 +45,19 @@ class CreateShare(msgspec.Struct, frozen=True):
     quota_gib: int = shares.DEFAULT_QUOTA_GIB
     tier: str = shares.DEFAULT_TIER
 
+    def record(self, stamp: int) -> ShareRecord:
+        """See NewPlace."""
+        return ShareRecord(
+            stamp,
+            stamp,
+            stamp,
+            quota_gib=self.quota_gib,
+            tier=self.tier,
+            tier_changed=stamp,
+            fold_version=names.FOLD_VERSION,
+            metadata=self.metadata,
+        )
+
 
 class SetShareProperties(msgspec.Struct, frozen=True):
     """Input of Set Share Properties. A property that is None is not changed."""
@@ -86,21 +99,7 @@ async def create_share(services: Services, call: Call[CreateShare]) -> ShareWrit
 
     Raises: StorageError ShareAlreadyExists.
     """
-    request = call.input
-
-    def new(stamp: int) -> ShareRecord:
-        return ShareRecord(
-            stamp,
-            stamp,
-            stamp,
-            quota_gib=request.quota_gib,
-            tier=request.tier,
-            tier_changed=stamp,
-            fold_version=names.FOLD_VERSION,
-            metadata=request.metadata,
-        )
-
-    stamp = await create_place(services, call, place_ref(call), KEPT_SHARES, new)
+    stamp = await create_place(services, call, place_ref(call), KEPT_SHARES, call.input)
     return ShareWritten(stamp, stamp)
 
 
