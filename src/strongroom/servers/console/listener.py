@@ -1,8 +1,7 @@
 """The console's port: its page, the data of all services, the read API, the own endpoints.
 
-Lives here: which of them answers a request, and that every answer gets its headers last. Must not
-live here: rules of origin (origin.py), headers (answers.py), the path of a request to a service.
-That is in requests/pipeline.py, and is the same as on the services' own ports.
+Lives here: which of them answers a request, and that every answer gets its headers last. The path
+of a request to a service is in requests/pipeline.py, and is the same as on the services' own ports.
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class ConsolePort(msgspec.Struct, frozen=True):
 
     Attributes:
         contexts: of the services, as `guarded` returns them.
-        answer_data: answers a request to a service.
     """
 
     origin: ConsoleOrigin
@@ -57,7 +55,6 @@ class ConsolePort(msgspec.Struct, frozen=True):
     answer_data: Callable[[ServiceContext, Request], Awaitable[Response]]
 
     async def handle(self, request: Request) -> Response:
-        """Return the answer to a request. Raises: StorageError, which `render` renders."""
         area = area_of(request.path)
         refusal = self.origin.refusal(request)
         if refusal is not None:
@@ -139,11 +136,6 @@ def guarded(contexts: Contexts) -> Contexts:
 def console_server(
     origin: ConsoleOrigin, page: BuiltPage, api: ReadApi, contexts: Contexts, shared: Shared
 ) -> HttpServer:
-    """Return the server of the console's port.
-
-    Arguments:
-        contexts: of the services' own ports.
-    """
     answer = pipeline.respond if shared.faults is None else shared.faults.respond
     port = ConsolePort(origin, page, api, guarded(contexts), shared, answer)
     slices = contexts[Service.BLOB].services.turns

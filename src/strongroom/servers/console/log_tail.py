@@ -1,8 +1,4 @@
-"""The newest warnings and errors of the server's own log, for operators.
-
-Lives here: a handler of logging that keeps few lines. Must not live here: the log itself
-(telemetry.py).
-"""
+"""The newest warnings and errors of the server's own log (telemetry.py), for operators."""
 
 from __future__ import annotations
 
@@ -26,16 +22,13 @@ class LogTail(logging.Handler):
         self._lines: deque[LoggedError] = deque(maxlen=LINES_MAX)
 
     def open(self) -> None:
-        """Begin to keep lines."""
         logging.getLogger(_LOGGER).addHandler(self)
 
     def close(self) -> None:
-        """Keep no further lines."""
         logging.getLogger(_LOGGER).removeHandler(self)
         super().close()
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Keep a line."""
         moment = datetime.datetime.fromtimestamp(record.created, datetime.UTC)
         time = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         text = record.getMessage()[:_CHARS_MAX]

@@ -43,13 +43,13 @@ Document = TypeVar("Document", bound=msgspec.Struct)
 @cache
 def marks(document: type[msgspec.Struct]) -> dict[str, Mark]:
     """Return the mark of each field. Raises TypeError if a field has none, or several."""
-    found = {}
+    by_name = {}
     for name, hint in typing.get_type_hints(document, include_extras=True).items():
         given = [one for one in getattr(hint, "__metadata__", ()) if isinstance(one, Mark)]
         if len(given) != 1:
             raise TypeError(f"{document.__name__}.{name} must say once whose it is")
-        found[name] = given[0]
-    return found
+        by_name[name] = given[0]
+    return by_name
 
 
 def shown(document: Document, visible: frozenset[Mark]) -> Document:
@@ -71,7 +71,8 @@ def inner(document: type[msgspec.Struct]) -> Iterator[type[msgspec.Struct]]:
         kind = waiting.pop()
         if kind not in seen:
             seen[kind] = None
-            waiting += [one for hint in _hints(kind) for one in _structs(hint)]
+            for hint in typing.get_type_hints(kind).values():
+                waiting += _structs(hint)
     yield from seen
 
 
@@ -87,10 +88,6 @@ def _shown_value(value: Any, visible: frozenset[Mark]) -> Any:
 def _defaults(kind: type[msgspec.Struct]) -> dict[str, Any]:
     fields = msgspec.structs.fields(kind)
     return {one.name: one.default for one in fields if one.default is not msgspec.NODEFAULT}
-
-
-def _hints(kind: type[msgspec.Struct]) -> list[Any]:
-    return list(typing.get_type_hints(kind).values())
 
 
 def _structs(hint: Any) -> Iterator[type[msgspec.Struct]]:

@@ -92,13 +92,13 @@ class SignIn(msgspec.Struct, frozen=True):
             body: a CodeToExchange as JSON.
             origin: of the console; only its own page may have been returned to.
         """
-        given = _code_of(body, origin)
+        sent = _code_of(body, origin)
         form = {
             "grant_type": "authorization_code",
             "client_id": self.issuer.client_id,
-            "code": given.code,
-            "code_verifier": given.verifier,
-            "redirect_uri": given.redirect_uri,
+            "code": sent.code,
+            "code_verifier": sent.verifier,
+            "redirect_uri": sent.redirect_uri,
         }
         if self.places.locked():
             text = "Many sign-ins are under way. Wait a second, then repeat."
@@ -122,33 +122,33 @@ async def discover(issuer: str, client_id: str, tls: ssl.SSLContext | None = Non
     if status != 200:
         raise IssuerUnusable(f"the description of {issuer} was answered with status {status}")
     try:
-        found = msgspec.json.decode(answer, type=_Description)
+        description = msgspec.json.decode(answer, type=_Description)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise IssuerUnusable(f"the description of {issuer} cannot be read") from None
-    if found.issuer != issuer:
-        raise IssuerUnusable(f"the description of {issuer} is that of {found.issuer[:100]!r}")
-    for url in (found.authorization_endpoint, found.token_endpoint):
+    if description.issuer != issuer:
+        raise IssuerUnusable(f"the description of {issuer} is that of {description.issuer[:100]!r}")
+    for url in (description.authorization_endpoint, description.token_endpoint):
         _parts(url)
     told = SignInIssuer(
         name=urlsplit(issuer).netloc,
-        authorization_endpoint=found.authorization_endpoint,
+        authorization_endpoint=description.authorization_endpoint,
         client_id=client_id,
         scope=_ENTRA_SCOPE if issuer.startswith(_ENTRA) else "openid",
     )
-    return SignIn(told, found.token_endpoint, tls)
+    return SignIn(told, description.token_endpoint, tls)
 
 
 def _code_of(body: bytes, origin: str) -> CodeToExchange:
     try:
-        given = msgspec.json.decode(body, type=CodeToExchange)
+        sent = msgspec.json.decode(body, type=CodeToExchange)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = 'The body must be {"code": ..., "verifier": ..., "redirect_uri": ...}.'
         raise ApiRefusal(400, "InvalidBody", text) from None
-    if not (_CODE.fullmatch(given.code) and _VERIFIER.fullmatch(given.verifier)):
+    if not (_CODE.fullmatch(sent.code) and _VERIFIER.fullmatch(sent.verifier)):
         raise ApiRefusal(400, "InvalidBody", "The code or the verifier cannot be one.")
-    if given.redirect_uri != f"{origin}/":
+    if sent.redirect_uri != f"{origin}/":
         raise ApiRefusal(400, "InvalidBody", f"redirect_uri must be {origin}/.")
-    return given
+    return sent
 
 
 def _tokens_of(status: int, answer: bytes) -> ExchangedToken:
@@ -157,16 +157,16 @@ def _tokens_of(status: int, answer: bytes) -> ExchangedToken:
             refused = msgspec.json.decode(answer, type=_Refused)
             text = refused.error_description or refused.error
             raise ApiRefusal(403, "SignInRefused", _printable(text), "sign-in")
-        found = msgspec.json.decode(answer, type=_Tokens)
+        tokens = msgspec.json.decode(answer, type=_Tokens)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = f"The issuer's answer (status {status}) cannot be read."
         raise ApiRefusal(502, "IssuerUnusable", text) from None
-    if found.token_type.lower() != "bearer" or not found.access_token:
+    if tokens.token_type.lower() != "bearer" or not tokens.access_token:
         raise ApiRefusal(502, "IssuerUnusable", "The issuer gave no bearer token.")
     return ExchangedToken(
-        access_token=found.access_token,
-        expires_in_s=max(0, min(found.expires_in, _EXPIRES_S_MAX)),
-        id_token=found.id_token,
+        access_token=tokens.access_token,
+        expires_in_s=max(0, min(tokens.expires_in, _EXPIRES_S_MAX)),
+        id_token=tokens.id_token,
     )
 
 
@@ -212,12 +212,12 @@ async def _ask(url: str, tls: ssl.SSLContext, form: str | None = None) -> tuple[
 
 
 async def _whole(exchange: CopyExchange, host: str) -> bytes:
-    found = bytearray()
+    answer = bytearray()
     async for piece in exchange.body():
-        found += piece
-        if len(found) > ANSWER_BYTES_MAX:
+        answer += piece
+        if len(answer) > ANSWER_BYTES_MAX:
             raise IssuerUnusable(f"the answer of {host} is longer than {ANSWER_BYTES_MAX} bytes")
-    return bytes(found)
+    return bytes(answer)
 
 
 def _request(parts: SplitResult, form: str | None) -> bytes:

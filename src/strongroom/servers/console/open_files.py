@@ -1,13 +1,12 @@
 """`GET files/opens`: from the table of opens of a file to the document that people read.
 
-Lives here: the words for access, sharing and caching. Must not live here: the table and how it is
-found (services/file), the document (api/opens.py). SMB clients log on with an account's key, so
-their opens are the account's own.
+Lives here: the words for access, sharing and caching. Must not live here: the document
+(api/opens.py). SMB clients log on with an account's key, so their opens are the account's own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from strongroom.errors.core import StorageError
@@ -37,12 +36,10 @@ _CACHING: Final = ((Caching.READ, "Read"), (Caching.WRITE, "Write"), (Caching.HA
 
 
 async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]) -> ShownFileOpens:
-    """Return who has a file or directory of the viewer's account open.
+    """Who has a file or directory of the viewer's account open.
 
     Arguments:
         query: `share`, and `path` within it; without a path, the share's root is meant.
-
-    Raises: ApiRefusal.
     """
     share = query.get("share", "")
     if not share:
@@ -56,10 +53,11 @@ async def open_file(services: Services, viewer: Viewer, query: Mapping[str, str]
 
 
 def document_of(found: PresentOpens) -> ShownFileOpens:
-    """Return the document of a table of opens."""
     table, record = found.table, found.record
     # A handle that is being closed is no longer shown.
     opens = [one for one in table.entries if one.id in found.handles or not one.is_handle]
+    # Once, since each search goes through all holders of the file.
+    holders = {one.key: one for one in table.holders}
     return ShownFileOpens(
         path="/".join(found.path),
         is_directory=record.is_directory,
@@ -67,17 +65,11 @@ def document_of(found: PresentOpens) -> ShownFileOpens:
         lease_state=leases.state(record.lease, found.now).value,
         lease_duration=leases.reported_duration(record.lease, found.now) or "",
         is_delete_pending=table.deletion.is_pending,
-        opens=_opens(found, opens[:OPENS_MAX]),
+        opens=tuple(_open(found, holders, one) for one in opens[:OPENS_MAX]),
         open_count=len(opens),
         locks=_locks(table.locks),
         lock_count=len(table.locks.locks) + len(table.locks.waiting),
     )
-
-
-def _opens(found: PresentOpens, entries: Sequence[OpenEntry]) -> tuple[ShownOpen, ...]:
-    # Once, since each search goes through all holders of the file.
-    holders = {one.key: one for one in found.table.holders}
-    return tuple(_open(found, holders, one) for one in entries)
 
 
 def _open(found: PresentOpens, holders: _Holders, entry: OpenEntry) -> ShownOpen:
@@ -120,8 +112,7 @@ def _names(uses: Use) -> tuple[str, ...]:
 
 
 def _locks(locks: LockTable) -> tuple[ShownLock, ...]:
-    """Return the locks in the order of their granting, then the requests that wait; the first
-    LOCKS_MAX of them."""
+    """The first LOCKS_MAX, in the order of their granting; the requests that wait are last."""
     held = [_lock(one, is_waiting=False) for one in locks.locks[:LOCKS_MAX]]
     waiting = locks.waiting[: LOCKS_MAX - len(held)]
     return (*held, *(_lock(one.lock, is_waiting=True) for one in waiting))

@@ -134,8 +134,8 @@ class ConsoleOrigin(msgspec.Struct, frozen=True):
 
     def is_foreign(self, asked: FetchFacts) -> bool:
         """Whether an Origin was sent that is not the console's own."""
-        given = asked.get("origin")
-        return given is not None and normal_origin(given) != self._wanted(asked)
+        origin = asked.get("origin")
+        return origin is not None and normal_origin(origin) != self._wanted(asked)
 
 
 def area_of(path: str) -> Area:
@@ -150,16 +150,14 @@ def area_of(path: str) -> Area:
 
 
 def asked_of(request: Request) -> FetchFacts:
-    """Return the parts of a request that the rules judge."""
     scheme = "https" if request.tls else "http"
     return FetchFacts(request.method, area_of(request.path), scheme, request.headers)
 
 
 def host_name(authority: str) -> str | None:
-    """Return the host without its port, in lower case and without brackets; None if there is
-    none."""
-    found = _AUTHORITY.fullmatch(authority)
-    return None if found is None else found[1].lower().strip("[]").removesuffix(".")
+    """Without port and brackets, in lower case; None if there is no host."""
+    match = _AUTHORITY.fullmatch(authority)
+    return None if match is None else match[1].lower().strip("[]").removesuffix(".")
 
 
 def is_address(name: str) -> bool:

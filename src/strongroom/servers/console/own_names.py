@@ -1,8 +1,5 @@
-"""The host names by which the console may be opened, beside addresses and localhost.
-
-Lives here: given names, and those of the certificate in use. Must not live here: the rule
-(origin.py).
-"""
+"""The host names by which the console may be opened, beside addresses and localhost (rule:
+origin.py)."""
 
 from __future__ import annotations
 

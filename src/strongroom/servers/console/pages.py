@@ -45,8 +45,6 @@ the page is not shown here. Open it by a name: on this machine
 
 
 class PageFile(NamedTuple):
-    """One file of the page."""
-
     body: bytes
     media_type: str
 

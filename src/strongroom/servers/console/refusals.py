@@ -1,8 +1,4 @@
-"""The refusal of a request to the read API.
-
-Lives here: the exception. Must not live here: who is refused and why, its document
-(api/endpoints.py).
-"""
+"""The refusal of a request to the read API. Its document is made in api/endpoints.py."""
 
 from __future__ import annotations
 

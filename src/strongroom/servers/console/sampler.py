@@ -31,11 +31,9 @@ class Gauges(msgspec.Struct, frozen=True):
     """What is read of the server.
 
     Attributes:
-        counts: returns the counters of requests.
-        store: returns the facts of the disk, and may raise OSError; None = in memory.
-        jobs: returns those of the jobs in the background.
-        memory_bytes: returns the resident memory; 0 = unknown.
-        wall_ticks: returns wall time.
+        counts: of requests.
+        store: the facts of the disk; it may raise OSError. None = in memory.
+        memory_bytes: the resident memory; 0 = unknown.
         operations: the names of each service's operations, by the service's name.
     """
 
@@ -89,11 +87,6 @@ class Sampler:
         self._last, self._last_s = self._totals(), now_s
 
     def take(self, now_s: float) -> None:
-        """Take one sample.
-
-        Arguments:
-            now_s: a clock that does not step.
-        """
         if self._last is None:
             self.begin(now_s)
             return
@@ -119,7 +112,6 @@ class Sampler:
         )
 
     async def run(self) -> None:
-        """Take samples for ever."""
         loop = asyncio.get_running_loop()
         self.begin(loop.time())
         while True:

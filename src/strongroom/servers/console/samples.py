@@ -1,9 +1,8 @@
 """The figures of the last hour: a ring of samples, one each five seconds.
 
 Lives here: what a sample has, its differences from counters, quantiles of a histogram. Must not
-live here: clocks and timers (sampler.py), who sees what (api/). A request is not touched: counters
-that the server has anyway are read each five seconds. The ring holds 720 samples of about 400
-bytes.
+live here: clocks and timers (sampler.py). A request is not touched: counters that the server has
+anyway are read each five seconds. The ring holds 720 samples of about 400 bytes.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ class Traffic(msgspec.Struct, frozen=True):
         return Traffic(self.requests - other.requests, self.errors - other.errors, buckets)
 
     def latency_s(self, quantile: float) -> float | None:
-        """Return a quantile of the durations, interpolated within its bucket; None without
-        requests."""
+        """Interpolated within its bucket; None without requests."""
         total = sum(self.buckets)
         if not total:
             return None
@@ -81,7 +79,6 @@ class IntervalSample(msgspec.Struct, frozen=True):
     connections: int
 
     def per_s(self, count: float | None) -> float | None:
-        """Return a count of this interval for each second."""
         return None if count is None else round(count / self.interval_s, 3)
 
 
@@ -104,16 +101,16 @@ class Ring:
 
 def traffic_of(counts: ExchangeCounts, operations: Sequence[str] | None = None) -> Traffic:
     """Return what was counted so far of some operations, or of all that clients asked for."""
-    wanted = None if operations is None else frozenset(operations)
+    names = None if operations is None else frozenset(operations)
 
     def is_wanted(name: str) -> bool:
-        return name not in NOT_COUNTED if wanted is None else name in wanted
+        return name not in NOT_COUNTED if names is None else name in names
 
-    asked = [(status, n) for (name, status), n in counts.requests.items() if is_wanted(name)]
+    answers = [(status, n) for (name, status), n in counts.requests.items() if is_wanted(name)]
     buckets = [one for name, one in counts.times.items() if is_wanted(name)]
     return Traffic(
-        sum(n for _, n in asked),
-        sum(n for status, n in asked if status >= _REFUSED_FROM),
+        sum(n for _, n in answers),
+        sum(n for status, n in answers if status >= _REFUSED_FROM),
         tuple(map(sum, zip(*buckets, strict=True))) if buckets else NO_BUCKETS,
     )
 

@@ -1,7 +1,6 @@
 """The console of one server: its parts, put together.
 
-Lives here: which object gets which. Must not live here: settings (config.py, sources.py), the
-opening of the port (app.py).
+Settings are read by config.py and sources.py, and app.py opens the port.
 """
 
 from __future__ import annotations
@@ -74,7 +73,6 @@ class ServerFacts(msgspec.Struct, frozen=True):
         is_local: whether every listener is on loopback.
         data: the data directory; None = in memory.
         store: returns the facts of the disk; None = in memory.
-        jobs: returns those of the jobs in the background.
         files: the files of accounts and roles.
     """
 
@@ -94,7 +92,6 @@ class Console:
     """One console. Its port is opened by whoever has `server`.
 
     Attributes:
-        server: the listener.
         api: the read API, to which other modules add their parts (`mounts`).
 
     Arguments:
@@ -150,7 +147,6 @@ class Console:
         self.server = console_server(origin, BuiltPage(options.folder), self.api, contexts, shared)
 
     async def run(self) -> None:
-        """Sample the server's figures, and keep the newest errors of its log, for ever."""
         self._log.open()
         self._warn_of_unknown_operator()
         try:

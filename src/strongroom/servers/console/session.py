@@ -1,8 +1,5 @@
-"""`GET session`: what the page needs before somebody signs in.
-
-Lives here: where the services are, and whether the development account is offered. Must not live
-here: who a viewer is (viewers.py).
-"""
+"""`GET session`: what the page needs before somebody signs in: where the services are, and whether
+the development account is offered."""
 
 from __future__ import annotations
 
@@ -30,11 +27,8 @@ class SessionFacts(msgspec.Struct, frozen=True):
         ports: of the listeners, by their names; filled while the server starts.
         host: where clients on this machine reach the services; as a URL has it.
         scheme: of the services.
-        accounts: returns the served accounts.
         is_local: whether every listener is on loopback.
-        idle_minutes: see Session.
-        console_url: the one origin behind a proxy.
-        issuer: where a person signs in for a token; None = nowhere.
+        idle_minutes, console_url, issuer: see Session.
     """
 
     ports: Mapping[str, int]
@@ -48,7 +42,6 @@ class SessionFacts(msgspec.Struct, frozen=True):
     issuer: SignInIssuer | None = None
 
     def document(self) -> Session:
-        """Return the document."""
         return Session(
             version=__version__,
             development_account=self._development_account(),

@@ -29,19 +29,13 @@ class TailRecord(Protocol):
         ...
 
     @property
-    def seconds(self) -> float:
-        """How long it took."""
-        ...
+    def seconds(self) -> float: ...
 
     @property
-    def status(self) -> int:
-        """The status of its answer."""
-        ...
+    def status(self) -> int: ...
 
     @property
-    def account(self) -> str:
-        """The account that it named."""
-        ...
+    def account(self) -> str: ...
 
     @property
     def service(self) -> str:
@@ -65,11 +59,10 @@ def tail_samples(kept: Iterable[TailRecord], account: str, ended: int, steps: in
     """Return the traffic of an account.
 
     Arguments:
-        kept: the kept requests of all accounts, the oldest first.
+        kept: the requests of all accounts, the oldest first.
         ended: when the last step ended, in ticks.
-        steps: how many steps are wanted.
     """
-    found: list[Traffic] = [Traffic()] * steps
+    traffics: list[Traffic] = [Traffic()] * steps
     services = {name: Traffic() for name in _SERVICES.values()}
     oldest: int | None = None
     for one in kept:
@@ -77,16 +70,12 @@ def tail_samples(kept: Iterable[TailRecord], account: str, ended: int, steps: in
         step = steps - 1 - (ended - one.began) // _STEP_TICKS
         if one.account != account or not 0 <= step < steps:
             continue
-        traffic = _of(one)
-        found[step] += traffic
+        buckets = list(NO_BUCKETS)
+        buckets[bisect.bisect_left(BUCKETS_S, one.seconds)] = 1
+        traffic = Traffic(1, int(one.status >= _REFUSED_FROM), tuple(buckets))
+        traffics[step] += traffic
         if step == steps - 1 and one.service in _SERVICES:
             services[_SERVICES[one.service]] += traffic
     known = steps if oldest is None else (ended - oldest) // _STEP_TICKS + 1
-    shown = [None if steps - place > known else one for place, one in enumerate(found)]
+    shown = [None if steps - place > known else one for place, one in enumerate(traffics)]
     return TailSamples(tuple(shown), services)
-
-
-def _of(record: TailRecord) -> Traffic:
-    buckets = list(NO_BUCKETS)
-    buckets[bisect.bisect_left(BUCKETS_S, record.seconds)] = 1
-    return Traffic(1, int(record.status >= _REFUSED_FROM), tuple(buckets))

@@ -57,7 +57,6 @@ class Viewer(msgspec.Struct, frozen=True):
 
     @property
     def kind(self) -> Literal["key", "bearer"]:
-        """The kind of the credential."""
         return "key" if isinstance(self.claim, SharedKeyClaim) else "bearer"
 
     @property
@@ -83,7 +82,6 @@ class Viewer(msgspec.Struct, frozen=True):
 
     @property
     def visible(self) -> frozenset[Mark]:
-        """The marks of the fields that it sees."""
         if self.is_operator:
             return frozenset(Mark)
         return frozenset((ANYBODY, READABLE, OWN) if self.kind == "key" else (ANYBODY, READABLE))
@@ -102,7 +100,7 @@ class EveryAccount(msgspec.Struct, frozen=True):
     random_bytes: Callable[[int], bytes]
 
     def get(self, name: str) -> Account | None:
-        """See Accounts.get. None for a name that no account can have."""
+        """None for a name that no account can have."""
         try:
             return self.served.get(name) or Account(name, (self.random_bytes(GENERATED_KEY_BYTES),))
         except AccountsError:
@@ -119,7 +117,6 @@ class Viewers(msgspec.Struct, frozen=True):
 
     Attributes:
         context: of the Blob service.
-        accounts: returns the served accounts.
         operator: the account whose key is an operator's; None = that of the only account.
     """
 
@@ -128,7 +125,6 @@ class Viewers(msgspec.Struct, frozen=True):
     operator: str | None = None
 
     async def of(self, request: Request) -> Viewer:
-        """Return who asks. Raises: ApiRefusal."""
         authorization = request.headers.get("authorization")
         if authorization is None:
             raise _unsigned(request)
@@ -157,7 +153,6 @@ class Viewers(msgspec.Struct, frozen=True):
         raise _sas()
 
     def is_operator_account(self, name: str) -> bool:
-        """Whether the key of an account is an operator's."""
         served = [one.name for one in self.accounts()]
         if self.operator is not None:
             return name == self.operator and name in served
@@ -195,7 +190,6 @@ class Viewers(msgspec.Struct, frozen=True):
 
 
 def _named(request: Request) -> str:
-    """Return the account that a request names, or ""."""
     given = dict(parse_qsl(request.query or "", keep_blank_values=True))
     return given.get("account", "")
 
@@ -215,7 +209,6 @@ def _no_role(claim: BearerClaim, unknown: str) -> ApiRefusal:
 
 
 def _account_of_key(authorization: str) -> str:
-    """Return the account that a signature names. Raises: StorageError, ApiRefusal."""
     credential = parse_authorization(authorization)
     if credential.scheme is not Scheme.SHARED_KEY:
         raise ApiRefusal(

@@ -1,9 +1,8 @@
 """The answers of the Access view: `GET access` and `POST access/explain`.
 
-Lives here: whose account is shown, and whose signature is checked. Must not live here: the way to a
-viewer (viewers.py), what a signature means (explain.py). Only the account's own key has a signature
-of that account checked. Of another account it learns only what it sent itself, and not whether
-there is such an account.
+Lives here: whose account is shown, and whose signature is checked. Must not live here: what a
+signature means (explain.py). Only the account's own key has a signature of that account checked. Of
+another account it learns only what it sent itself, and not whether there is such an account.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class IdentityFiles(msgspec.Struct, frozen=True):
     """Where accounts come from, and how commands reach the same files.
 
     Attributes:
-        source_of: returns where an account comes from.
-        has_accounts_file: whether the server reads an accounts file.
+        source_of: where an account comes from.
         accounts_flag, roles_flag: as in AccessOverview.
     """
 
@@ -78,14 +76,13 @@ class IdentityFiles(msgspec.Struct, frozen=True):
 
 
 class AccessAnswers(msgspec.Struct, frozen=True):
-    """Answers of the two endpoints.
+    """The two endpoints.
 
     Attributes:
-        accounts: returns the served accounts.
         is_operator: whether the key of an account is an operator's.
         identities: judges bearer tokens; None = none is accepted.
-        addresses: returns where the services are, for addresses of pasted signatures.
-        wall_ticks: returns the current wall time, by which signatures are judged.
+        addresses: where the services are, for addresses of pasted signatures.
+        wall_ticks: the current wall time, by which signatures are judged.
     """
 
     files: IdentityFiles
@@ -96,7 +93,6 @@ class AccessAnswers(msgspec.Struct, frozen=True):
     wall_ticks: Callable[[], int]
 
     async def access(self, asked: ApiRequest) -> AccessOverview:
-        """`GET access`."""
         viewer, accounts = asked.known, self.accounts()
         own = viewer.account if viewer.kind == "key" else None
         return AccessOverview(
@@ -111,10 +107,9 @@ class AccessAnswers(msgspec.Struct, frozen=True):
         )
 
     async def explain(self, asked: ApiRequest) -> ExplainedSas:
-        """`POST access/explain`. Raises: ApiRefusal."""
-        given = _given(asked.body)
-        pasted = self._pasted(given.sas)
-        policies = None if given.policies is None else tuple(map(_policy, given.policies))
+        sent = _given(asked.body)
+        pasted = self._pasted(sent.sas)
+        policies = None if sent.policies is None else tuple(map(_policy, sent.policies))
         found = explained(pasted, policies, self.wall_ticks())
         viewer = asked.known
         if viewer.kind != "key":
@@ -140,12 +135,11 @@ class AccessAnswers(msgspec.Struct, frozen=True):
         )
 
     def _roles(self, viewer: Viewer) -> Assignments:
-        """Return the assignments that a viewer may see."""
-        found = () if self.identities is None else self.identities.all_assignments()
+        every = () if self.identities is None else self.identities.all_assignments()
         if viewer.is_operator:
-            return found
+            return every
         if viewer.kind == "key":
-            return tuple(one for one in found if one.account == viewer.account)
+            return tuple(one for one in every if one.account == viewer.account)
         return viewer.assignments
 
     def _pasted(self, text: str) -> PastedSas:
@@ -161,12 +155,12 @@ class AccessAnswers(msgspec.Struct, frozen=True):
 
 def _given(body: bytes) -> SasToExplain:
     try:
-        given = msgspec.json.decode(body, type=SasToExplain)
+        sent = msgspec.json.decode(body, type=SasToExplain)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise ApiRefusal(400, "InvalidBody", _BAD_BODY) from None
-    if len(given.policies or ()) > POLICIES_MAX:
+    if len(sent.policies or ()) > POLICIES_MAX:
         raise ApiRefusal(400, "InvalidBody", f"At most {POLICIES_MAX} policies.")
-    return given
+    return sent
 
 
 def _policy(given: GivenPolicy) -> AccessPolicy:

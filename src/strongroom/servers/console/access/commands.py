@@ -1,7 +1,6 @@
 """Commands of `strongroom` that change accounts and roles, to be copied.
 
-Lives here: their texts. Must not live here: what they do (cli/). The console changes no key and no
-role itself.
+The console changes no key and no role itself. What the commands do is in cli/.
 """
 
 from __future__ import annotations
@@ -47,8 +46,7 @@ def add_role(account: str) -> str:
 
 
 def remove_role(one: Assignment) -> str:
-    """Return the command that takes a role back; "" if the command line cannot name the role's
-    resource."""
+    """Empty if the command line cannot name the role's resource."""
     words = ["strongroom", "role", "remove", one.role, one.principal, "--account", one.account]
     if one.resource:
         services = ROLES[one.role].services

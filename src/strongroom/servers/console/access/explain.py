@@ -77,7 +77,6 @@ def explained(
 
 
 def with_check(found: ExplainedSas, pasted: PastedSas, account: Account) -> ExplainedSas:
-    """Return the same with what the account's keys say of the signature."""
     try:
         sas = parse_sas(decode_query(pasted.query), pasted.likely_service())
     except StorageError:
@@ -98,7 +97,6 @@ def with_check(found: ExplainedSas, pasted: PastedSas, account: Account) -> Expl
 
 
 def unchecked(found: ExplainedSas, why: str) -> ExplainedSas:
-    """Return the same with the reason why the signature was not checked."""
     return msgspec.structs.replace(found, unchecked=why)
 
 
@@ -132,9 +130,9 @@ def _field(name: str, value: str) -> SasField:
 def _masked(texts: Iterable[str], pairs: Pairs) -> tuple[str, ...]:
     """Return texts without the signatures that were sent."""
     secrets = [value for name, value in pairs if name.lower() == _SIGNATURE and value]
-    found = []
+    masked = []
     for text in texts:
         for secret in secrets:
             text = text.replace(secret, MASK)
-        found.append(text)
-    return tuple(found)
+        masked.append(text)
+    return tuple(masked)

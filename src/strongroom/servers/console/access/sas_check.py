@@ -62,20 +62,20 @@ def refusals(
     Arguments:
         policies: of the resource; None = they are not known, so nothing that they hold is judged.
     """
-    found: list[str] = []
+    problems: list[str] = []
     effective: EffectiveRights | None = None
     if not sas.si or policies is not None:
         try:
             effective = resolve(sas, policies or ())
             judge_times(sas, effective, now_wall_ticks)
         except StorageError as error:
-            found.append(words_of(error))
+            problems.append(words_of(error))
     if kind_of(sas) is SasKind.USER_DELEGATION:
         try:
             delegation.judge_key(sas, service, now_wall_ticks)
         except StorageError as error:
-            found.append(words_of(error))
-    return effective, found
+            problems.append(words_of(error))
+    return effective, problems
 
 
 def check_signature(pasted: PastedSas, parsed: Sas, account: Account) -> SignatureCheck:
@@ -92,10 +92,10 @@ def check_signature(pasted: PastedSas, parsed: Sas, account: Account) -> Signatu
     for is_space in (False, True) if "+" in pasted.query else (False,):
         pairs = decode_query(pasted.query, is_space)
         sas = _reread(parsed, pairs)
-        found = _checked(sas, pairs, pasted.target(sas, pairs, account.name), account)
-        if found.is_right:
-            return found
-        checked = checked or found
+        check = _checked(sas, pairs, pasted.target(sas, pairs, account.name), account)
+        if check.is_right:
+            return check
+        checked = checked or check
     assert checked is not None
     return checked
 

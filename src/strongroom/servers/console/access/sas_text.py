@@ -63,11 +63,11 @@ class PastedSas(msgspec.Struct, frozen=True):
 
     def written(self) -> dict[str, str]:
         """Return the parameters of a token, by lower-case name; the first of each counts."""
-        found: dict[str, str] = {}
+        values: dict[str, str] = {}
         for name, value in decode_query(self.query):
             if name.lower() in PARAMETERS:
-                found.setdefault(name.lower(), value)
-        return found
+                values.setdefault(name.lower(), value)
+        return values
 
     def likely_service(self) -> Service:
         """Return the service that the address names, else the one whose fields the token has."""

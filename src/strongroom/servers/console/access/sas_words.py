@@ -145,7 +145,6 @@ def meaning(name: str, value: str) -> str:
 
 
 def protocols(spr: str) -> str:
-    """Return the protocols that `spr` permits."""
     return _PROTOCOLS.get(spr, "HTTP and HTTPS")
 
 
@@ -202,5 +201,9 @@ def _range(sas: Sas) -> str:
 
 
 def _listed(letters: str, words: dict[str, str]) -> str:
-    found = [words.get(letter, f"'{letter}', which is unknown") for letter in letters]
-    return "; ".join(found) if any(";" in one for one in found) else ", ".join(found) or "nothing"
+    meanings = [words.get(letter, f"'{letter}', which is unknown") for letter in letters]
+    return (
+        "; ".join(meanings)
+        if any(";" in one for one in meanings)
+        else ", ".join(meanings) or "nothing"
+    )

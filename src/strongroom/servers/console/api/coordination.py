@@ -179,8 +179,6 @@ class Coordination(msgspec.Struct, frozen=True):
 
 
 class StoreRecords(msgspec.Struct, frozen=True):
-    """The records of one other store."""
-
     change: Annotated[str, SERVER]
     store: Annotated[OtherStore, SERVER]
     records: Annotated[PlaceRecords, SERVER]

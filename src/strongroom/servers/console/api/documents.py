@@ -127,8 +127,6 @@ class DiskFigures(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class JobFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """The jobs in the background."""
-
     running: Annotated[int, SERVER] = 0
     failing: Annotated[int, SERVER] = 0
     done: Annotated[int, SERVER] = 0
@@ -143,8 +141,6 @@ class LoggedError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccountFigures(msgspec.Struct, frozen=True, kw_only=True):
-    """One account of the server."""
-
     name: Annotated[str, SERVER] = ""
     keys: Annotated[int, SERVER] = 0
     requests_per_s: Annotated[float | None, SERVER] = None

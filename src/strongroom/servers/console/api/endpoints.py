@@ -2,8 +2,7 @@
 
     match -> limits -> who asks -> what it needs -> parameters -> document -> what may be seen
 
-Lives here: this order. Must not live here: the endpoints (table.py), figures, requests. A refusal
-is a document too.
+Lives here: this order. Must not live here: the endpoints (table.py). A refusal is a document too.
 """
 
 from __future__ import annotations
@@ -82,7 +81,6 @@ class ReadApi:
     rates: RateLimit = field(default_factory=RateLimit)
 
     async def respond(self, request: Request) -> Response:
-        """Return the answer."""
         try:
             document, visible = await self._document(request)
             response = _json(200, shown(document, visible))
@@ -142,7 +140,6 @@ class ReadApi:
 
 
 async def answer_who(asked: ApiRequest) -> Who:
-    """`GET who`."""
     viewer = asked.known
     may_see = ["requests", "coordination"]
     if viewer.scope is not None:
@@ -202,19 +199,18 @@ def _query(text: str | None, known: tuple[str, ...] | None) -> dict[str, str]:
         pairs = parse_qsl(text or "", keep_blank_values=True, errors="strict", max_num_fields=20)
     except ValueError:
         raise ApiRefusal(400, "InvalidQuery", "The query cannot be read.") from None
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    parameters = dict(pairs)
+    if len(parameters) != len(pairs):
         raise ApiRefusal(400, "InvalidQuery", "A parameter is given more than once.")
-    unknown = sorted(set(found).difference(known)) if known is not None else []
+    unknown = sorted(set(parameters).difference(known)) if known is not None else []
     if unknown:
         there = ", ".join(known or ()) or "none"
         shown_name = unknown[0][:40]
         raise ApiRefusal(400, "InvalidQuery", f"There is no {shown_name!r}; known: {there}.")
-    return found
+    return parameters
 
 
 async def _body(request: Request, bytes_max: int) -> bytes:
-    """Return the body. Raises: ApiRefusal, StorageError."""
     if bytes_max:
         return await request.body.read_all(bytes_max)
     if request.body.size_bytes != 0:

@@ -59,7 +59,6 @@ class Figures(msgspec.Struct, frozen=True):
 
     Attributes:
         ports: where clients of the services connect.
-        accounts: returns the served accounts.
         tail: the requests that are kept; None = none are.
     """
 
@@ -70,7 +69,6 @@ class Figures(msgspec.Struct, frozen=True):
     tail: Tail | None = None
 
     def overview(self, viewer: Viewer) -> Overview:
-        """Return the figures of the newest sample."""
         sampler = self.sampler
         samples = sampler.ring.all()
         newest = samples[-1] if samples else None
@@ -86,12 +84,11 @@ class Figures(msgspec.Struct, frozen=True):
         )
 
     def hour(self, viewer: Viewer) -> SampledHour:
-        """Return the samples of the last hour."""
         samples = self.sampler.ring.all()
         end = _time(self.sampler.ended or self.sampler.started)
         if not viewer.is_operator:
-            found = self._of_account(viewer.account, len(samples))
-            return _hour_of_account(end, found.steps)
+            own = self._of_account(viewer.account, len(samples))
+            return _hour_of_account(end, own.steps)
         return SampledHour(
             end_time=end,
             step_s=STEP_S,
@@ -136,10 +133,10 @@ class Figures(msgspec.Struct, frozen=True):
         )
 
     def _accounts(self, newest: IntervalSample | None) -> tuple[AccountFigures, ...]:
-        found = []
+        figures = []
         for account in self.accounts():
             (step,) = self._of_account(account.name, 1).steps
-            found.append(
+            figures.append(
                 AccountFigures(
                     name=account.name,
                     keys=len(account.keys),
@@ -147,7 +144,7 @@ class Figures(msgspec.Struct, frozen=True):
                     errors_per_s=None if step is None else step.errors / STEP_S,
                 )
             )
-        return tuple(found)
+        return tuple(figures)
 
 
 def _service(

@@ -1,7 +1,6 @@
 """`GET leases`: the state of a lease, and how long it lasts at most from now on.
 
-Lives here: the answer. Must not live here: who may read it (the rules of Get Blob Properties and
-Get Container Properties decide), the states of leases (semantics/core/lease.py). The public
+The rules of Get Blob Properties and Get Container Properties decide who may read it. The public
 protocol tells the state without the time. A reader may know both: what can be done when a lease
 ends needs a right to write. The lease's id is never told.
 """
@@ -37,10 +36,8 @@ class LeaseTimes(msgspec.Struct, frozen=True):
     context: ServiceContext
 
     async def answer(self, asked: ApiRequest) -> LeaseTime:
-        """Return the lease of a blob, or of a container if no blob is named.
-
-        Raises: ApiRefusal; StorageError as Get Blob Properties does.
-        """
+        """Of a blob, or of a container if no blob is named. Raises StorageError as Get Blob
+        Properties does."""
         parsed = admission.read(self.context, _properties_request(asked))
         # The same rights as those of the public operation.
         _, call = await admission.admit(self.context, parsed, asked.known.claim)

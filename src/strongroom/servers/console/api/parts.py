@@ -20,9 +20,7 @@ class RequestsPart(Protocol):
     """The tail of requests."""
 
     @property
-    def after(self) -> Tail:
-        """The requests that are kept in short."""
-        ...
+    def after(self) -> Tail: ...
 
     async def page(
         self,

@@ -1,7 +1,6 @@
-"""How many requests a viewer may send to the read API.
+"""How many requests a viewer may send to the read API: buckets of tokens (RFC 2697's idea).
 
-Lives here: buckets of tokens (RFC 2697's idea). Must not live here: clocks, who a viewer is. The
-number of buckets is bounded: the one that was used longest ago makes room, and is full by then.
+The number of buckets is bounded: the one that was used longest ago makes room, and is full by then.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -155,12 +155,9 @@ async def _pause(ended: asyncio.Event, seconds: float) -> None:
 
 
 def _headers(head: SentHead, masking: Masking) -> tuple[HeaderText, ...]:
-    return tuple(_shown_headers(head, masking))
-
-
-def _shown_headers(head: SentHead, masking: Masking) -> Iterator[HeaderText]:
-    for name, value in head.fields:
-        yield HeaderText(name=name, value=masking.header(name, value))
+    return tuple(
+        HeaderText(name=name, value=masking.header(name, value)) for name, value in head.fields
+    )
 
 
 def _row(number: int, record: ShortRecord) -> RequestRow:
@@ -168,7 +165,7 @@ def _row(number: int, record: ShortRecord) -> RequestRow:
     return RequestRow(
         number=number,
         time=iso7(record.began),
-        who=_who(record),
+        who=f"{record.who} {record.account}" if record.who in _KEYS else record.who,
         account=record.account,
         operation=record.operation,
         method=record.method,
@@ -179,10 +176,6 @@ def _row(number: int, record: ShortRecord) -> RequestRow:
         duration_ms=round(record.seconds * 1000, 3),
         through_console=record.through_console,
     )
-
-
-def _who(record: ShortRecord) -> str:
-    return f"{record.who} {record.account}" if record.who in _KEYS else record.who
 
 
 def _only_short(number: int, record: ShortRecord) -> RequestInFull:

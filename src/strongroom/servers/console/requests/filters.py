@@ -51,10 +51,7 @@ class FilterProblem(ValueError):
 
 
 def parse_filter(text: str) -> Matches:
-    """Return a function that says whether a request is wanted.
-
-    Raises: FilterProblem.
-    """
+    """Raises: FilterProblem."""
     if len(text) > FILTER_CHARS_MAX:
         raise FilterProblem(f"A filter has {FILTER_CHARS_MAX} characters at most.")
     wanted = [_word(found) for found in _WORD.finditer(text)]

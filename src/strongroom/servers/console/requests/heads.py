@@ -1,8 +1,7 @@
 """The heads of requests and answers as they were sent, read when somebody looks at them.
 
-Lives here: the form of a head. Must not live here: what of it is shown (masking.py). The server has
-read the same bytes before, so they are well formed. They may be cut at their end, which a NUL then
-marks. Source: RFC 9112 sections 2 to 5.
+The server has read the same bytes before, so they are well formed. They may be cut at their end,
+which a NUL then marks. What of them is shown: masking.py. Source: RFC 9112 sections 2 to 5.
 """
 
 from __future__ import annotations
@@ -33,14 +32,12 @@ class SentHead(msgspec.Struct, frozen=True):
 
 
 def read_request(data: bytes) -> SentHead:
-    """Return the head of a request, from its beginning."""
     line, fields, is_cut = _read(data)
     method, _, rest = line.partition(" ")
     return SentHead(method, rest.partition(" ")[0], "", fields, is_cut)
 
 
 def read_answer(data: bytes) -> SentHead:
-    """Return the head of an answer, from its beginning."""
     line, fields, is_cut = _read(data)
     return SentHead(reason=line.partition(" ")[2].partition(" ")[2], fields=fields, is_cut=is_cut)
 

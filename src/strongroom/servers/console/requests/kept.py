@@ -114,11 +114,11 @@ _decode: Final = msgspec.msgpack.Decoder(ShortRecord).decode
 def packed(fields: ShortFields) -> bytes:
     """Return a record in short as bytes, at most PACKED_BYTES_MAX; long texts are cut."""
     try:
-        found = encode_short(fields)
+        encoded = encode_short(fields)
     except UnicodeEncodeError:  # half of a surrogate pair, which is no character
-        found = b""
-    if found and len(found) <= PACKED_BYTES_MAX:
-        return found
+        encoded = b""
+    if encoded and len(encoded) <= PACKED_BYTES_MAX:
+        return encoded
     return _packed_shorter(fields)
 
 
@@ -170,10 +170,6 @@ def _cut_note(note: RefusalNote) -> RefusalNote:
     return RefusalNote(note.rule, text[: TEXT_CHARS_MAX if text.isascii() else TEXT_CHARS_MAX // 4])
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class _Refused(NamedTuple):
     """A refused request, which is kept in full for longer than others."""
 
@@ -198,7 +194,7 @@ class KeptRequests:
         refused_max: int = REFUSED_MAX,
     ) -> None:
         self.newest = 0
-        self.catch_up: Callable[[], None] = _nothing
+        self.catch_up: Callable[[], None] = lambda: None
         self._short_max, self._full_max = short_max, full_max
         self._shorts = bytearray(short_max * PACKED_BYTES_MAX)
         self._short_bytes = array("H", bytes(2 * short_max))
@@ -264,7 +260,6 @@ class KeptRequests:
             number -= 1
 
     def short(self, number: int) -> ShortRecord | None:
-        """Return a request in short; None if it is not kept."""
         return self._short_at(number) if self.oldest <= number <= self.newest else None
 
     def full(self, number: int) -> FullRecord | None:

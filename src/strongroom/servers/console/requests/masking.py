@@ -72,12 +72,11 @@ class Masking:
     """
 
     def __init__(self, *heads: SentHead) -> None:
-        found = {one for head in heads for one in _secrets(head)}
+        secrets = {one for head in heads for one in _secrets(head)}
         # The longest first: one secret may contain another.
-        self._secrets = sorted(found, key=lambda one: (-len(one[0]), one))
+        self._secrets = sorted(secrets, key=lambda one: (-len(one[0]), one))
 
     def header(self, name: str, value: str) -> str:
-        """Return what is shown of the value of a header."""
         known = _plain_name(name)
         if _is_one_of(known, HIDDEN_HEADERS):
             return _scheme_only(value)
@@ -92,8 +91,7 @@ class Masking:
         return masked_text(text)
 
     def signed_text(self, text: str) -> str:
-        """Return a string to sign without secrets. Its lines are headers and parameters, as
-        `name:value`."""
+        """A string to sign has a header or parameter a line, as `name:value`."""
         return "\n".join(map(self._signed_line, text.split("\n")))
 
     def _signed_line(self, line: str) -> str:

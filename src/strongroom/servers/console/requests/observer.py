@@ -53,7 +53,6 @@ class RequestTail:
     """Keeps the requests of all listeners over HTTP (see ExchangeObserver).
 
     Arguments:
-        kept: the rings.
         now: wall time in ticks.
         call_later: arranges a call in some seconds, on the event loop.
     """
@@ -73,7 +72,7 @@ class RequestTail:
         kept.catch_up = self.keep_held
 
     def of_listener(self, name: str) -> Callable[[Exchange], None]:
-        """See ExchangeObserver. On the console's port only requests for data are kept."""
+        """On the console's port only requests for data are kept."""
         if name == CONSOLE:
             return self._observe_console
         held, keep_held = self._held, self.keep_held
@@ -232,20 +231,19 @@ def _refusal_of(facts: object) -> Refusal | None:
 
 def _code(response: Response) -> str:
     """Return the code of the error of a refusal; "" if it has none."""
-    found = _refusal_of(response.facts)
-    if found is not None:
-        return found.row.code
+    refusal = _refusal_of(response.facts)
+    if refusal is not None:
+        return refusal.row.code
     codes = (value for name, value in response.headers if name.lower() == "x-ms-error-code")
     return next(codes, "")
 
 
 def _note(response: Response) -> RefusalNote | None:
-    """Return what is kept of a refusal."""
-    found = _refusal_of(response.facts)
-    if found is None:
+    refusal = _refusal_of(response.facts)
+    if refusal is None:
         return None
-    texts = (found.message, *(f"{name}: {value}" for name, value in found.extras))
-    return RefusalNote(found.rule, "\n".join(texts))
+    texts = (refusal.message, *(f"{name}: {value}" for name, value in refusal.extras))
+    return RefusalNote(refusal.rule, "\n".join(texts))
 
 
 def _who(claim: Claim | None, request: Request) -> str:

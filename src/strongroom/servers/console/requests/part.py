@@ -1,7 +1,6 @@
 """The tail of requests as a part of the read API (api/parts.py): parameters, refusals, viewers.
 
-Lives here: the way from a viewer's question to the answers. Must not live here: the answers
-themselves (answers.py), the grammar of filters (filters.py).
+Must not live here: the answers themselves (answers.py), the grammar of filters (filters.py).
 """
 
 from __future__ import annotations
@@ -44,8 +43,6 @@ class KeptRequestsPart:
 
     Attributes:
         polls: those that wait.
-
-    Arguments: as of RequestAnswers.
     """
 
     def __init__(
@@ -62,7 +59,6 @@ class KeptRequestsPart:
 
     @property
     def after(self) -> Tail:
-        """See RequestsPart."""
         return self._kept.after
 
     async def page(
@@ -71,7 +67,6 @@ class KeptRequestsPart:
         query: Mapping[str, str],
         on_disconnect: Callable[[Callable[[], None]], None],
     ) -> RequestsPage:
-        """See RequestsPart. Raises: ApiRefusal for a parameter that cannot be read."""
         question, scope = _question(query), scope_of(viewer)
         if not question.wait_s:
             return await self._answers.page(scope, question, asyncio.Event())
@@ -80,7 +75,6 @@ class KeptRequestsPart:
             return await self._answers.page(scope, question, ended)
 
     async def in_full(self, viewer: Viewer, number: int) -> RequestInFull:
-        """See RequestsPart. A request that is another's is refused as one that is not there."""
         found = self._answers.in_full(scope_of(viewer), number)
         if found is None:
             raise ApiRefusal(
@@ -114,13 +108,13 @@ def kept_requests(
 
 def endpoints_of(ports: Mapping[str, int], scheme: str, host: str) -> Endpoints:
     """Return the URL of each service: on its own port, else on that of all services."""
-    found = dict[Service, str]()
+    urls = dict[Service, str]()
     for service in Service:
         if service.value in ports:
-            found[service] = f"{scheme}://{host}:{ports[service.value]}"
+            urls[service] = f"{scheme}://{host}:{ports[service.value]}"
         elif one_port.NAME in ports:
-            found[service] = f"{scheme}://{host}:{ports[one_port.NAME]}/{service.value}"
-    return found
+            urls[service] = f"{scheme}://{host}:{ports[one_port.NAME]}/{service.value}"
+    return urls
 
 
 def scope_of(viewer: Viewer) -> RequestScope:

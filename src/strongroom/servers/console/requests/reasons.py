@@ -78,8 +78,8 @@ def _about_signature(case: Case, owner: Account, is_cut: bool) -> list[str]:
     credential, service = credential_of(case.request), SERVICES.get(case.record.service)
     if credential is None or service is None:
         return [_SAS_MISMATCH]
-    found = matching_variant(case.request, credential, service, owner)
-    return [_WRONG_KEY if found is None else found]
+    difference = matching_variant(case.request, credential, service, owner)
+    return [_WRONG_KEY if difference is None else difference]
 
 
 def _without_string_to_sign(text: str) -> str:

@@ -1,8 +1,7 @@
 """A kept request as authentication takes it: made anew of the head that was kept.
 
 Lives here: that, and the strings that were signed. Must not live here: the rules of signing
-(auth/canonical.py, auth/sas_signature.py), what differed (signatures.py). Nothing is computed
-while the request is served.
+(auth/canonical.py, auth/sas_signature.py), what differed (signatures.py).
 """
 
 from __future__ import annotations
@@ -38,7 +37,6 @@ class _NoBody:
             yield piece
 
     async def read_all(self, max_bytes: int) -> bytes:
-        """Return nothing."""
         return b""
 
 
@@ -61,11 +59,11 @@ def mount_of(path: str, record: ShortRecord) -> str:
 
 def credential_of(request: Request) -> Credential | None:
     """Return the SharedKey credential of a request; None if it has none that can be read."""
-    given = request.headers.get("authorization")
-    if given is None:
+    authorization = request.headers.get("authorization")
+    if authorization is None:
         return None
     try:
-        return parse_authorization(given)
+        return parse_authorization(authorization)
     except StorageError:
         return None
 
@@ -114,7 +112,7 @@ def _target(request: Request, service: Service, record: ShortRecord) -> Target:
 
 def url_target(request: Request, record: ShortRecord) -> UrlTarget:
     """Return the resource that the path of a request names. Raises StorageError InvalidUri."""
-    found = parse(request.path, None, request.mount)
-    if found.account == record.account:
-        return found
+    target = parse(request.path, None, request.mount)
+    if target.account == record.account:
+        return target
     return parse(request.path, record.account, request.mount)

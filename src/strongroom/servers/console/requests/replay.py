@@ -160,7 +160,7 @@ def _of_libraries(
         return None
     if masking.text(f"{target.container}\n{target.blob}") != f"{target.container}\n{target.blob}":
         return None
-    given = {
+    texts = {
         "url": url,
         "account": record.account,
         "key": KEY,
@@ -169,19 +169,17 @@ def _of_libraries(
     }
     client, made = CLIENTS[service], list[str]()
     for quoted, first, call in zip(QUOTES, client, calls, strict=True):
-        values = {name: quoted(value) for name, value in given.items()}
+        values = {name: quoted(value) for name, value in texts.items()}
         made.append(f"{first}{call}\n".format_map(values))
     python, javascript, dotnet = made
     return python, javascript, dotnet
 
 
 def _python(text: str) -> str:
-    """Return a text as a literal of Python."""
     return ascii(text)
 
 
 def _javascript(text: str) -> str:
-    """Return a text as a literal of JavaScript."""
     return json.dumps(text)
 
 

@@ -58,7 +58,6 @@ _Row = tuple[str, str, str, str]
 def _section(
     page: str, anchor: str, service: Service | None, rows: tuple[_Row, ...]
 ) -> tuple[RuleRow, ...]:
-    """Return the rules of one section."""
     return tuple(
         RuleRow(code, holds, number, page, anchor=anchor, text=text, service=service)
         for code, holds, number, text in rows
@@ -433,8 +432,7 @@ def refused_by(note: RefusalNote | None) -> str:
 
 
 def link_of(rule: RuleRow) -> str:
-    """Return where the documentation has a rule: an address, or a path of the repository where this
-    installation knows no address."""
+    """An address, or a path of the repository where this installation knows no address."""
     return f"{_documentation()}{rule.page}#{rule.anchor}"
 
 

@@ -1,9 +1,8 @@
 """Whose requests a viewer of the console may see.
 
-Lives here: the rule. Must not live here: who the viewer is (servers/console/viewers.py). The key of
-an account shows the requests for it, by whichever credential. A data role shows those for what it
-may read. The rest is for operators: other accounts, accounts that do not exist, and requests
-that name none.
+The key of an account shows the requests for it, by whichever credential. A data role shows those
+for what it may read. The rest is for operators: other accounts, accounts that do not exist, and
+requests that name none.
 """
 
 from __future__ import annotations
@@ -42,7 +41,6 @@ class RequestScope(msgspec.Struct, frozen=True):
     assignments: Assignments = ()
 
     def sees(self, record: ShortRecord) -> bool:
-        """Whether the viewer may see a request."""
         if self.is_operator or self.owns(record.account):
             return True
         service = SERVICES.get(record.service)

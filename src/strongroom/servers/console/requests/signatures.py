@@ -234,7 +234,6 @@ def _with(
     query: str | _Same | None = _SAME,
     fields: list[tuple[str, str]] | None = None,
 ) -> Request:
-    """Return a request with another part."""
     headers = request.headers if fields is None else Headers(fields)
     made = Request(method or request.method, request.target, headers, request.body)
     made.mount, made.tls = request.mount, request.tls
