@@ -69,7 +69,7 @@ class LatePart:
         self._soon = asyncio.create_task(self._open_soon())
 
     async def answer(self, asked: MountedRequest) -> msgspec.Struct:
-        """See MountedPart. Raises: ApiRefusal 503 while the server stops."""
+        """Raises: ApiRefusal 503 while the server stops."""
         view = await self._opened()
         return await view.part.answer(asked)
 

@@ -35,7 +35,7 @@ class _HasFileno(Protocol):
 
 
 class Poll(Protocol):
-    """See `select.poll`."""
+    """What is used of `select.poll`."""
 
     def register(self, fd: int | _HasFileno, eventmask: int = ..., /) -> None: ...
 

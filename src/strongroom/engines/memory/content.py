@@ -1,8 +1,4 @@
-"""A body in memory.
-
-Lives here: `MemoryContent` only, the memory engine's side of `Opened`. Must not live here: which
-partition owns it (data.py), or how it is written (contents.py).
-"""
+"""A body in memory: the memory engine's side of `Opened`. contents.py writes it."""
 
 from __future__ import annotations
 

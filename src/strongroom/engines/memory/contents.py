@@ -18,7 +18,7 @@ from strongroom.engines.memory.data import MemoryData
 
 
 class MemoryContents:
-    """See Contents.
+    """The contents of one gateway, as the contract's Contents has them.
 
     Arguments:
         now: returns store time.

@@ -81,7 +81,7 @@ class MemoryMembers:
 
 
 class MemoryGateway:
-    """See Gateways.
+    """One gateway, as the contract's Gateways has it.
 
     Arguments:
         time: its own clock.
@@ -208,7 +208,7 @@ class MemoryGateway:
 
 
 class MemoryHold:
-    """See ExclusiveRight."""
+    """A name that one gateway holds, as the contract's ExclusiveRight has it."""
 
     def __init__(self, gateway: MemoryGateway, name: bytes) -> None:
         self._gateway = gateway

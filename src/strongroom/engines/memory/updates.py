@@ -87,7 +87,7 @@ class UnderWay:
 
 
 class MemoryUpdates:
-    """See Engine.update.
+    """The updates of one gateway, as Engine.update describes each.
 
     Arguments:
         time: the gateway's own clock.
@@ -121,7 +121,6 @@ class MemoryUpdates:
     async def update(
         self, partition: Partition, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose
     ) -> T:
-        """Run the decision on the present records, and again while they are stale at the commit."""
         trying = self._try(partition, reads, decide, purpose)
         if self.before_commit is None:
             return await trying

@@ -75,7 +75,7 @@ class SparingRemoval:
     async def add(
         self, partition: Partition, record_keys: Iterable[Key] = (), contents: Iterable[int] = ()
     ) -> None:
-        """See RemovalBatch.add. Once a content was spared since `begin`, all later records stay.
+        """Once a content was spared since `begin`, all later records stay.
 
         All that they refer to stays with them: the next sweep finds it through them.
         """

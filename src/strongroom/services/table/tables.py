@@ -50,7 +50,6 @@ class CreateTable(msgspec.Struct, frozen=True):
     echo: bool = True
 
     def record(self, stamp: int) -> TableRecord:
-        """See NewPlace."""
         return TableRecord(stamp, self.name)
 
 

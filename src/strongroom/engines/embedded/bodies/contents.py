@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class EmbeddedContents:
-    """See Contents.
+    """The contents of one store, as the contract's Contents has them.
 
     Arguments:
         reader: reads the rows that locate contents.

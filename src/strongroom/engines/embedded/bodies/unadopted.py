@@ -16,7 +16,7 @@ from strongroom.engines.embedded.records.sqlite import Location
 
 
 class Unadopted:
-    """See serial_point.Bodies. A content keeps its segment busy until a commit adopts it."""
+    """A content keeps its segment busy until a commit adopts it (see serial_point.Bodies)."""
 
     def __init__(self, segments: SegmentStore) -> None:
         self._segments = segments

@@ -240,7 +240,6 @@ class _CopyEdit(Edit, frozen=True):
     started: StartedCopy
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         after, first = self.copied(node.record, found, stamp)
         access, started = node.access, self.started
         return after, (*first, started.job_step(access.generation, access.id, stamp))
@@ -274,7 +273,6 @@ class _OntoItself(Edit, frozen=True):
     properties: ContentProperties
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         after, first = self.edit.copied(node.record, found, stamp)
         done = msgspec.structs.replace(
             after,
@@ -415,7 +413,6 @@ class _Abort(Edit, frozen=True):
     copy_id: str
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit. Raises: StorageError NoPendingCopyOperation, CopyIdMismatch."""
         record = node.record
         copy = copies.aborted(record.copy, self.copy_id, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=copy), ()

@@ -74,12 +74,10 @@ class _PendingFile(PendingCopy):
         self._access = _ByJob(JobOrigin(job))
 
     async def begin(self) -> None:
-        """See PendingCopy.begin."""
         if await self._copy() is None:
             raise NotPending
 
     async def copy(self, source: OpenSource) -> None:
-        """See PendingCopy.copy."""
         first = await self._first(source)
         end = first
         file = source.file if isinstance(source, OpenFile) else None
@@ -125,7 +123,6 @@ class _PendingFile(PendingCopy):
         await self._change(_Complete(self._job, size_bytes, source.properties, metadata))
 
     async def fail(self, reason: str) -> None:
-        """See PendingCopy.fail."""
         await self._change(_GiveUp(self._job, reason), _EVERYTHING)
 
     async def _copy(self) -> Copy | None:
@@ -156,19 +153,16 @@ class JobOrigin(ShareOrigin, frozen=True):
 
     @property
     def share_ref(self) -> Ref:
-        """See ShareOrigin."""
         assert self.job.order is not None
         account, share, _ = self.job.order.destination.split("/", 2)
         return keys.share(account, share)
 
     @property
     def generation(self) -> int:
-        """See ShareOrigin."""
         return self.job.generation
 
     @property
     def snapshot(self) -> int | None:
-        """See ShareOrigin."""
         return None
 
 
@@ -185,20 +179,16 @@ class _ByJob(NodeAccess, frozen=True):
 
     @property
     def id(self) -> int:
-        """See NodeAccess."""
         return int(self.origin.job.blob)
 
     @property
     def purpose(self) -> Purpose:
-        """See NodeAccess."""
         return Purpose.GROWTH
 
     def at_serial_point(self) -> _ByJob:
-        """See NodeAccess."""
         return self
 
     def add(self, reads: Reads) -> _JobReads:
-        """See NodeAccess."""
         share = self.origin.share_ref
         return _JobReads(
             reads.add(share, records.SHARE),
@@ -207,8 +197,8 @@ class _ByJob(NodeAccess, frozen=True):
         )
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """See NodeAccess. A soft-deleted share counts too, so that its copy is not pending for ever
-        after it is restored. Raises: NotPending."""
+        """A soft-deleted share counts too, so that its copy is not pending for ever after it is
+        restored. Raises: NotPending."""
         assert isinstance(read, _JobReads), "it has added them"
         share, kept, record = found[read.share], found[read.kept], found[read.attributes]
         if share is None or share.generation != self.generation:
@@ -226,7 +216,6 @@ class _OfPending(Edit, frozen=True):
     job: Job
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit. Raises: NotPending."""
         copy = _pending(node.record, self.job.token)
         if copy is None:
             raise NotPending
@@ -241,7 +230,6 @@ class _Nothing(_OfPending, frozen=True):
     """Leaves the attributes as they are, while the bytes change."""
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-        """See _OfPending."""
         return record
 
 
@@ -251,7 +239,6 @@ class _Advance(_OfPending, frozen=True):
     end: int
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-        """See _OfPending."""
         known = msgspec.structs.replace(copy, total_bytes=max(copy.total_bytes, self.end))
         return msgspec.structs.replace(record, copy=copies.advanced(known, self.end))
 
@@ -265,7 +252,6 @@ class _Complete(_OfPending, frozen=True):
     metadata: Metadata
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-        """See _OfPending."""
         done = msgspec.structs.replace(copy, total_bytes=self.size_bytes)
         return msgspec.structs.replace(
             record,
@@ -284,7 +270,6 @@ class _GiveUp(_OfPending, frozen=True):
     reason: str
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-        """See _OfPending."""
         ended = copies.failed(copy, self.reason, stamp)
         return msgspec.structs.replace(record, etag=stamp, modified=stamp, copy=ended)
 

@@ -130,21 +130,18 @@ class SourceOrigin(ShareOrigin, frozen=True):
 
     @property
     def share_ref(self) -> Ref:
-        """See ShareOrigin."""
         return keys.share(self.source.account, self.source.container)
 
     @property
     def generation(self) -> int:
-        """See ShareOrigin."""
         return self.source.generation
 
     @property
     def snapshot(self) -> int | None:
-        """See ShareOrigin."""
         return self.source.snapshot
 
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
-        """See ShareOrigin. Raises: StorageError CannotVerifyCopySource."""
+        """Raises: StorageError CannotVerifyCopySource."""
         record = found[share]
         if record is None or record.generation != self.generation:
             raise source_missing(errors.SHARE_NOT_FOUND)

@@ -55,7 +55,7 @@ class _OpenedNode(NewNode, frozen=True):
     allocation_bytes: int
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
-        """See NewNode. Raises: StorageError DISK_FULL."""
+        """Raises: StorageError DISK_FULL."""
         transfers.check_size(share, self.allocation_bytes)
         record = FileRecord(
             stamp,

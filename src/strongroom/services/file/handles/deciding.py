@@ -61,7 +61,6 @@ class Touched(Edit, frozen=True):
     frozen: frozenset[TimeField]
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         return after(node.record, self.touch, stamp, self.frozen), ()
 
 

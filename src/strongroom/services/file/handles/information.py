@@ -120,7 +120,6 @@ class _Basic(NodeRule[None], frozen=True):
     frozen: frozenset[TimeField]
 
     def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[None]:
-        """See NodeRule."""
         after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
         changes: dict[str, Any] = {_NAMES[field]: time for field, time in self.times.items()}
         if self.attributes is not None:
@@ -230,7 +229,6 @@ class _Resize(Edit, frozen=True):
     shrinks_only: bool
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         record = node.record
         size = min(record.size_bytes, self.size_bytes) if self.shrinks_only else self.size_bytes
         after = deciding.after(record, Touch.RESIZE, stamp, self.frozen)
@@ -283,7 +281,6 @@ class _Security(Edit, frozen=True):
     frozen: frozenset[TimeField]
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         key, first = self.permission.chosen(node.record.permission, found)
         after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
         return msgspec.structs.replace(after, permission=key), first

@@ -397,7 +397,6 @@ class _Overwrite(Edit, frozen=True):
     attributes: int
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         after = deciding.after(node.record, Touch.OVERWRITE, stamp)
         attributes = int(self.attributes | Attribute.ARCHIVE)
         return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()

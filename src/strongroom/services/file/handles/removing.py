@@ -82,7 +82,7 @@ class _Remove(Decision[bool], frozen=True):
     parent_attributes: ReadOne[FileRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
-        """See Decision.decide. Raises: PathChanged when the file has another name by now."""
+        """Raises: PathChanged when the file has another name by now."""
         node, seen, access = found[self.node], self.seen, self.access
         if node is None or node.children:
             return Commit(False)

@@ -210,5 +210,4 @@ class _ByHandle(MoveRule, frozen=True):
     frozen: frozenset[TimeField]
 
     def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
-        """See MoveRule."""
         return deciding.after(record, Touch.RENAME, stamp, self.frozen)

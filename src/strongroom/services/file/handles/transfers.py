@@ -188,7 +188,6 @@ class _Write(Edit, frozen=True):
     frozen: frozenset[TimeField]
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit. Raises: StorageError ACCESS_DENIED."""
         record = node.record
         if self.appends_only and self.offset < record.size_bytes:
             raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)

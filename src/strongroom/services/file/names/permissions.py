@@ -99,7 +99,6 @@ class _Create(Decision[StoredPermission], frozen=True):
     made: StoredPermission
 
     def decide(self, found: Found, stamp: int) -> Commit[StoredPermission]:
-        """See Decision.decide."""
         check_place(self.call, found.record(self.share))
         if found.record(self.permission) is not None:
             return Commit(self.made)

@@ -130,7 +130,6 @@ class ByPath(NodeAccess, frozen=True):
 
     @property
     def id(self) -> int:
-        """See NodeAccess."""
         return self.where.id
 
     @property
@@ -140,20 +139,16 @@ class ByPath(NodeAccess, frozen=True):
 
     @property
     def purpose(self) -> Purpose:
-        """See NodeAccess."""
         return self.origin.purpose
 
     def at_serial_point(self) -> ByPath:
-        """See NodeAccess."""
         return ByPath(self.origin.at_serial_point(), self.where, self.facts)
 
     def read_path(self, reads: Reads) -> ReadAll[NameRecord]:
-        """See NodeAccess."""
         return self.where.read(reads)
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """See NodeAccess. Raises: PathChanged when a name or a fact is another one; as
-        ShareOrigin.share_in and ShareOrigin.guard."""
+        """Raises: PathChanged when a name or a fact is another one."""
         share = self.origin.share_in(found, read.share)
         assert read.on_path is not None, "it has added them"
         self.where.check(found, read.on_path)
@@ -168,7 +163,7 @@ class ByPath(NodeAccess, frozen=True):
         return share, record
 
     def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
-        """See NodeAccess. A file of a snapshot has no lease."""
+        """A file of a snapshot has no lease."""
         if record is None:
             if not self.where.is_root:
                 raise DamagedRecord(f"the attributes of {self.id} are missing in a snapshot")
@@ -192,13 +187,11 @@ class ByHandle(NodeAccess, frozen=True):
     is_change: bool = False
 
     def at_serial_point(self) -> ByHandle:
-        """See NodeAccess."""
         assert self.origin.snapshot is None, "what a handle of a snapshot may do changes nothing"
         return ByHandle(self.origin, self.id, self.partition, self.purpose, is_change=True)
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """See NodeAccess. Raises: StorageError SHARE_GONE, HANDLE_CLOSED (there are no attributes,
-        so nothing is open), SHARING_VIOLATION."""
+        """Raises: StorageError HANDLE_CLOSED: there are no attributes, so nothing is open."""
         share = self.origin.share_in(found, read.share)
         record = self._there(found[read.attributes])
         if self.is_change and copies.is_pending(record.copy):
@@ -206,7 +199,6 @@ class ByHandle(NodeAccess, frozen=True):
         return share, record
 
     def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
-        """See NodeAccess. Raises: StorageError HANDLE_CLOSED."""
         return self._there(record)
 
     def _there(self, record: FileRecord | None) -> FileRecord:

@@ -60,7 +60,6 @@ class AdmittedAccess(msgspec.Struct, frozen=True):
     access: NodeAccess
 
     def entered(self) -> AbstractAsyncContextManager[Entered]:
-        """See Entering."""
         return nullcontext(Entered(self.access))
 
 
@@ -89,7 +88,6 @@ class Arrived(NewBytes, frozen=True):
     def draft(
         self, store: StorageEngine, place: MapPlace, size_bytes: int
     ) -> AbstractAsyncContextManager[Draft]:
-        """See NewBytes."""
         self.arrived.move(place)
         return nullcontext(self.arrived)
 
@@ -103,7 +101,6 @@ class Cleared(NewBytes, frozen=True):
     def draft(
         self, store: StorageEngine, place: MapPlace, size_bytes: int
     ) -> AbstractAsyncContextManager[Draft]:
-        """See NewBytes."""
         return extents.clear(store, place, self.offset, self.length)
 
 
@@ -117,7 +114,6 @@ class ClearedInside(NewBytes, frozen=True):
     def draft(
         self, store: StorageEngine, place: MapPlace, size_bytes: int
     ) -> AbstractAsyncContextManager[Draft]:
-        """See NewBytes."""
         end = min(self.end, size_bytes)
         start = min(self.start, end)
         return extents.clear(store, place, start, end - start)
@@ -225,7 +221,7 @@ class _BytesRule(NodeRule[tuple[FileRecord, bool]], frozen=True):
     def decide(
         self, node: AdmittedNode, found: Found, stamp: int
     ) -> NodeChange[tuple[FileRecord, bool]]:
-        """See NodeRule. Raises: PathChanged, Outdated, Backlog."""
+        """Raises: PathChanged, Outdated, Backlog."""
         if self.length is not None and node.record.size_bytes != self.length:
             raise PathChanged
         access = node.access

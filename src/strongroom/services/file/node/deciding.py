@@ -81,7 +81,6 @@ class Edited(NodeRule[FileRecord], frozen=True):
     edit: Edit
 
     def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[FileRecord]:
-        """See NodeRule."""
         after, first = self.edit.apply(node, found, stamp)
         return NodeChange(after, after, first)
 
@@ -118,7 +117,6 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
     length: LengthReads
 
     def decide(self, found: Found, stamp: int) -> Commit[T]:
-        """See Decision.decide."""
         share, record = self.access.admit(found, self.read, stamp)
         change = self.rule.decide(AdmittedNode(self.access, share, record), found, stamp)
         writes = change.writes

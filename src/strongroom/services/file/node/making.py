@@ -98,7 +98,7 @@ class _Make(Decision[tuple[Where, FileRecord]], frozen=True):
     permission: PermissionRead
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
-        """See Decision.decide. Raises: PathChanged."""
+        """Raises: PathChanged."""
         where, new = self.where, self.new
         share = self.origin.share_in(found, self.share)
         where.check(found, self.on_path)

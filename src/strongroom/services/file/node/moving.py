@@ -191,7 +191,7 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
     permission: PermissionRead
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
-        """See Decision.decide. Raises: PathChanged."""
+        """Raises: PathChanged."""
         seen, source, target = self.seen, self.seen.source, self.seen.target
         share = self.origin.share_in(found, self.share)
         node = self.read.names.check(found, seen)

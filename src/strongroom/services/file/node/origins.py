@@ -84,36 +84,29 @@ class RequestOrigin(ShareOrigin, frozen=True):
 
     @property
     def share_ref(self) -> Ref:
-        """See ShareOrigin."""
         return place_ref(self.call)
 
     @property
     def generation(self) -> int:
-        """See ShareOrigin."""
         return generation_of(self.call)
 
     @property
     def snapshot(self) -> int | None:
-        """See ShareOrigin."""
         return self.call.target.snapshot
 
     @property
     def purpose(self) -> Purpose:
-        """See ShareOrigin."""
         return self.call.rule.purpose
 
     def at_serial_point(self) -> RequestOrigin:
-        """See ShareOrigin."""
         return RequestOrigin(self.call.with_pure_authorization())
 
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
-        """See ShareOrigin. Raises: StorageError ShareNotFound, ShareSnapshotNotFound."""
         if self.call.target.snapshot is None:
             return place_in(self.call, found, share)
         return require_snapshot(self.call, found.record(share))
 
     def guard(self, lease: Lease | None, stamp: int) -> None:
-        """See ShareOrigin."""
         leases.guard(lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
 
 
@@ -124,30 +117,24 @@ class TreeOrigin(ShareOrigin, frozen=True):
 
     @property
     def share_ref(self) -> Ref:
-        """See ShareOrigin."""
         return keys.share(self.access.account, self.access.share)
 
     @property
     def generation(self) -> int:
-        """See ShareOrigin."""
         return self.access.generation
 
     @property
     def snapshot(self) -> int | None:
-        """See ShareOrigin."""
         return self.access.snapshot
 
     @property
     def purpose(self) -> Purpose:
-        """See ShareOrigin."""
         return Purpose.GROWTH
 
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
-        """See ShareOrigin. Raises: StorageError SHARE_GONE, SNAPSHOT_GONE."""
         return tree_share(self.access, found[share])
 
     async def submit(self, services: Services, decision: Decision[T]) -> T:
-        """See ShareOrigin. Raises: StorageError DISK_FULL."""
         try:
             return await _to_its_end(services.commit(decision))
         except Full as full:

@@ -137,11 +137,10 @@ class RequestedNode(NewNode, frozen=True, kw_only=True):
 
     @property
     def permission(self) -> PermissionGiven:
-        """See NewNode."""
         return self.smb.permission
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
-        """See NewNode. Raises: InvalidHeaderValue."""
+        """Raises: InvalidHeaderValue."""
         record = FileRecord(
             stamp,
             stamp,
@@ -216,7 +215,6 @@ class _Overwrite(Edit, frozen=True):
     permission: PermissionRead
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         given, record = self.given, node.record
         permission, first = self.permission.chosen(record.permission, found)
         after = msgspec.structs.replace(

@@ -159,7 +159,6 @@ class _Metadata(Edit, frozen=True):
     metadata: Metadata
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         touched = of_changed(NOTHING_GIVEN, node.record, Touch.SET_METADATA, stamp)
         after = msgspec.structs.replace(
             node.record, etag=stamp, modified=stamp, metadata=self.metadata, **touched
@@ -175,7 +174,6 @@ class _SmbEdit(Edit, frozen=True):
     touch: Touch
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         permission, first = self.permission.chosen(node.record.permission, found)
         touched = of_changed(self.given, node.record, self.touch, stamp)
         after = msgspec.structs.replace(
@@ -192,7 +190,6 @@ class _FileProperties(Edit, frozen=True):
     size_bytes: int | None
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         after, first = self.smb.apply(node, found, stamp)
         more: dict[str, Any] = {"copy": None}
         if self.properties is not None:
@@ -283,7 +280,7 @@ class _Delete(Decision[None], frozen=True):
     usage: ReadOne[UsageRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: PathChanged."""
+        """Raises: PathChanged."""
         where = self.access.where
         share, record = self.access.admit(found, self.read, stamp)
         node = found[self.node]

@@ -71,7 +71,6 @@ class _LeaseFile(NodeRule[LeaseResult], frozen=True):
     fresh_id: str | None
 
     def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[LeaseResult]:
-        """See NodeRule. Raises: StorageError of the lease table (409)."""
         call, record = self.call, node.record
         lease, time_s = leasing.apply_or_wait(
             call, record.lease, self.fresh_id, stamp, LeaseKind.FILE

@@ -94,7 +94,6 @@ class _Entering:
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[Entered]:
-        """See Entering."""
         services, call, entry = self._services, self._call, self._entry
         seen, self._seen = self._seen, None
         if seen is None:
@@ -187,7 +186,6 @@ class _Putting(Edit, frozen=True):
     given: PutRange
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """See Edit."""
         _check_within(self.given, node.record)
         touched = of_changed(self.given.smb, node.record, Touch.WRITE, stamp)
         return msgspec.structs.replace(node.record, etag=stamp, modified=stamp, **touched), ()

@@ -210,13 +210,12 @@ class _Requested(MoveRule, frozen=True):
 
     @property
     def permission(self) -> PermissionGiven:
-        """See MoveRule."""
         return self.given.smb.permission
 
     def check(
         self, seen: ResolvedMove, record: FileRecord, replaced: FileRecord | None, stamp: int
     ) -> None:
-        """See MoveRule. The checks are made in their order."""
+        """The checks are made in their order."""
         given, source, target = self.given, seen.source, seen.target
         parents = target.ids[: len(target.components) - 1]
         refused = deletion.rename_refusal(
@@ -237,7 +236,6 @@ class _Requested(MoveRule, frozen=True):
             leases.guard(replaced.lease, given.destination_lease_id, LeaseUse.WRITE_FILE, stamp)
 
     def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
-        """See MoveRule."""
         given, properties = self.given, record.properties
         if given.content_type is not None:
             properties = msgspec.structs.replace(properties, content_type=given.content_type)

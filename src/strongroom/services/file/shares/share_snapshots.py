@@ -98,7 +98,6 @@ class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
     share: ReadOne[ShareRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[ShareSnapshotTaken]:
-        """See Decision.decide."""
         share, metadata = place_in(self.call, found, self.share), self.call.input.metadata
         if len(share.snapshots) >= SNAPSHOTS_MAX:
             raise StorageError(file_errors.SHARE_SNAPSHOT_COUNT_EXCEEDED)
@@ -162,7 +161,6 @@ class _DeleteSnapshot(Decision[None], frozen=True):
     snapshot: int
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide."""
         call, snapshot = self.call, self.snapshot
         share, taken = require_snapshot(call, found.record(self.share)), found[self.taken]
         if taken is not None:
@@ -231,7 +229,6 @@ class _DeleteShare(Decision[None], frozen=True):
     is_kept: bool
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide. Raises: _SnapshotsChanged."""
         call, share = self.call, place_in(self.call, found, self.share)
         leases.guard(share.lease, call.terms.lease_id, call.rule.lease, stamp)
         if share.snapshots != self.snapshots:

@@ -162,7 +162,6 @@ class _FinishDeletion(Decision[None], frozen=True):
     leaves: ReadAll[bytes]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide."""
         if found[self.node] is not None:
             return Commit(None)
         change = self.mutation.decide(found.records(self.leaves), stamp, Pins(stamp - 1))

@@ -108,7 +108,6 @@ class _Expire(Decision[None], frozen=True):
     deleted: int
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """See Decision.decide."""
         kept = found[self.kept]
         if kept is None or kept.deleted != self.deleted:
             return Commit(None)
