@@ -28,6 +28,7 @@ from strongroom.services.blob.list_blobs import (
     list_blobs,
 )
 from strongroom.services.core.calls import Place
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
@@ -248,7 +249,7 @@ def test_a_container_deleted_or_closed_meanwhile() -> None:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
 
         old = await given.placed(on, ListBlobs(), authorize=judge)
-        change = containers.SetContainerMetadata((("x", "y"),))
+        change = SetPlaceMetadata((("x", "y"),))
         await containers.set_metadata(on, await given.placed(on, change))
         assert await given.refused(list_blobs(on, old)) == (404, "ResourceNotFound")
         gone = await given.placed(on, ListBlobs())

@@ -21,10 +21,10 @@ from strongroom.services.blob.containers.containers import (
     ContainerView,
     CreateContainer,
     SetContainerAcl,
-    SetContainerMetadata,
 )
 from strongroom.services.core.calls import ConditionUse, Place, Rule
 from strongroom.services.core.leasing import AcquireLease, BreakLease
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import JobKind
@@ -39,7 +39,7 @@ ACTIONS: dict[str, Any] = {
     "get": (READS, None, containers.get_container),
     "set metadata": (
         Rule(LeaseUse.READ_CONTAINER, ConditionUse.MODIFIED_SINCE),
-        SetContainerMetadata((("colour", "red"),)),
+        SetPlaceMetadata((("colour", "red"),)),
         containers.set_metadata,
     ),
     "set acl": (
@@ -136,7 +136,7 @@ def test_metadata_and_acl_replace_and_change_the_etag_only_there() -> None:
         assert record.public_access is PublicAccess.BLOB
         assert record.generation == made.etag
         await containers.set_acl(on, await given.placed(on, SetContainerAcl()))
-        await containers.set_metadata(on, await given.placed(on, SetContainerMetadata()))
+        await containers.set_metadata(on, await given.placed(on, SetPlaceMetadata()))
         record = (await view(on)).record
         assert record.policies == () and record.metadata == ()
         assert record.public_access is PublicAccess.NONE

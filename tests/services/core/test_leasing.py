@@ -29,6 +29,7 @@ from strongroom.services.core.leasing import (
     ReleaseLease,
     RenewLease,
 )
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
@@ -419,7 +420,7 @@ def test_a_waiter_hears_of_the_deletion_and_of_a_changed_acl(kind: str) -> None:
 
         barred = await waiting(target, AcquireLease(15), authorize=judge)
         queued = await waiting(target, AcquireLease(15))
-        changed = containers.SetContainerMetadata((("x", "y"),))
+        changed = SetPlaceMetadata((("x", "y"),))
         await containers.set_metadata(target.on, await given.placed(target.on, changed))
         assert await given.refused(barred) == (403, "AuthenticationFailed")
         assert not queued.done()
@@ -444,7 +445,7 @@ def test_one_whose_time_ends_in_the_queue_is_authorized_again() -> None:
             given.refused(target.act(AcquireLease(15), wait_s=1, authorize=judge))
         )
         await given.settle()
-        changed = containers.SetContainerMetadata((("x", "y"),))
+        changed = SetPlaceMetadata((("x", "y"),))
         await containers.set_metadata(target.on, await given.placed(target.on, changed))
         assert await late == (403, "AuthenticationFailed")
         first.cancel()

@@ -21,9 +21,10 @@ from strongroom.services.blob import blobs
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.decisions import UNDECODED, Decision, ReadOne, Reads
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.services.file.names.permissions import CreatePermission
-from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.services.reset import reset
@@ -74,7 +75,7 @@ async def everything(on: Services) -> None:
     (_, got) = await queue_calls.get(on, 2)
     await queue_calls.delete(on, await queue_calls.update(on, got, 5))
     await queues.set_acl(on, await queue_calls.placed(on, SetQueueAcl()))
-    await queues.set_metadata(on, await queue_calls.placed(on, queues.SetQueueMetadata()))
+    await queues.set_metadata(on, await queue_calls.placed(on, SetPlaceMetadata()))
     queue_calls.pass_time(on, 6)
     await queue_calls.sweep(on)
     await queue_calls.clear(on)
@@ -105,7 +106,7 @@ async def everything(on: Services) -> None:
 async def files(on: Services) -> None:
     """Run operations on a share and its files."""
     await file_calls.run(on, share.CREATE_SHARE, "", CreateShare())
-    await file_calls.run(on, share.SET_SHARE_METADATA, "", SetShareMetadata())
+    await file_calls.run(on, share.SET_SHARE_METADATA, "", SetPlaceMetadata())
     await file_calls.run(on, share.CREATE_PERMISSION, "", CreatePermission("O:BAG:BA"))
     await test_file_renames.tree(on)
     await test_file_renames.move(on, "c/g", "a/g")
@@ -232,7 +233,7 @@ def test_a_request_is_judged_by_what_was_true_before_its_decision() -> None:
     async def test() -> None:
         on = container_calls.services()
         await queue_calls.create(on)
-        late = await queue_calls.placed(on, queues.SetQueueMetadata(), authorize=judged.append)
+        late = await queue_calls.placed(on, SetPlaceMetadata(), authorize=judged.append)
         await queues.set_acl(on, await queue_calls.placed(on, SetQueueAcl()))
         await queues.set_metadata(on, late)
         place = await on.place(Service.QUEUE, container_calls.ACCOUNT, queue_calls.QUEUE)

@@ -11,6 +11,7 @@ from strongroom.account_switches import Switches
 from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, share
 from strongroom.services.core.leasing import AcquireLease, BreakLease
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
 from strongroom.services.file.handles import renaming
@@ -27,7 +28,7 @@ from strongroom.services.file.shares.share_snapshots import (
     ShareSnapshotTaken,
     SnapshotShare,
 )
-from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.services.file.snapshots import past_states
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import keys
@@ -122,11 +123,11 @@ def test_a_snapshot_has_properties_of_its_own() -> None:
 
     async def scenario() -> None:
         on = await do.services()
-        await do.run(on, share.SET_SHARE_METADATA, "", SetShareMetadata((("of", "ann"),)))
+        await do.run(on, share.SET_SHARE_METADATA, "", SetPlaceMetadata((("of", "ann"),)))
         before = (await do.run(on, share.GET_SHARE_PROPERTIES, "")).record
         plain = await take(on)
         named = await take(on, metadata=(("of", "bob"),))
-        await do.run(on, share.SET_SHARE_METADATA, "", SetShareMetadata())
+        await do.run(on, share.SET_SHARE_METADATA, "", SetPlaceMetadata())
 
         async def seen(snapshot: int) -> Any:
             found = await do.run(on, share.GET_SHARE_PROPERTIES, "", snapshot=snapshot)

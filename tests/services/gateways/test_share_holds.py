@@ -17,6 +17,7 @@ from strongroom.semantics.core import copies
 from strongroom.semantics.file import durability
 from strongroom.semantics.file.accesses import Use
 from strongroom.services.core.copies.sources import CopySources, LocalSource
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.copying import CopyFile
 from strongroom.services.file.handles import locking
@@ -29,7 +30,7 @@ from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.rest.nodes import NodeWritten
 from strongroom.services.file.shares.list_shares import ListShares
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
-from strongroom.services.file.shares.shares import CreateShare, SetShareMetadata
+from strongroom.services.file.shares.shares import CreateShare
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import keys
 from tests.services import container_calls, gateway_files
@@ -95,7 +96,7 @@ def test_what_concerns_the_share_alone_is_served_by_each_gateway() -> None:
     async def test() -> None:
         holder, other = await with_file()
         changed = await do.run(
-            other, share.SET_SHARE_METADATA, "", SetShareMetadata((("owner", "ann"),))
+            other, share.SET_SHARE_METADATA, "", SetPlaceMetadata((("owner", "ann"),))
         )
         assert (await do.run(holder, share.GET_SHARE_PROPERTIES, "")).record.etag == changed.etag
         assert await do.run(other, share.GET_SHARE_STATS, "") == 5

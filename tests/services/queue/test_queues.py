@@ -10,11 +10,12 @@ import pytest
 from strongroom.engines.base import CommitUnknown
 from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core.listing import START
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues
 from strongroom.services.queue.list_queues import ListQueues, list_queues
 from strongroom.services.queue.messages import PutMessage
-from strongroom.services.queue.queues import SetQueueAcl, SetQueueMetadata
+from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.values import AccessPolicy
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run
@@ -91,7 +92,7 @@ def test_metadata_and_policies_are_replaced_and_messages_stay() -> None:
         on = given.services()
         await given.create(on, kind="a")
         first = await given.put(on)
-        await queues.set_metadata(on, await given.placed(on, SetQueueMetadata((("b", "2"),))))
+        await queues.set_metadata(on, await given.placed(on, SetPlaceMetadata((("b", "2"),))))
         policies = (AccessPolicy("one", permission="raup"),)
         await queues.set_acl(on, await given.placed(on, SetQueueAcl(policies)))
         view = await queues.get_queue(on, await given.placed(on))

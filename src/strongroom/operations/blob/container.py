@@ -23,6 +23,7 @@ from strongroom.semantics.core.lease import LeaseUse
 from strongroom.services.blob import list_blobs
 from strongroom.services.blob.containers import containers
 from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.soft_deleted_places import RestorePlace
 from strongroom.values import Purpose
 from strongroom.wire.core.signed_identifiers import read_signed_identifiers
@@ -82,7 +83,7 @@ SET_CONTAINER_METADATA: Final = Operation(
     comp="metadata",
     permission=permissions.CONTAINER_WRITE,
     rule=Rule(LeaseUse.READ_CONTAINER, ConditionUse.MODIFIED_SINCE),
-    input=containers.SetContainerMetadata,
+    input=SetPlaceMetadata,
     accepts=(METADATA,),
     returns=(give.ETAG, give.LAST_MODIFIED),
     run=containers.set_metadata,

@@ -23,6 +23,7 @@ from strongroom.operations.file import share_returned as give
 from strongroom.semantics.core.lease import LeaseUse
 from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
 from strongroom.services.core.calls import ConditionUse, Rule
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.soft_deleted_places import RestorePlace
 from strongroom.services.file.names import permissions as file_permissions
 from strongroom.services.file.rest import leasing
@@ -124,7 +125,7 @@ SET_SHARE_METADATA: Final = Operation(
     comp="metadata",
     permission=permissions.SHARE_WRITE,
     rule=WRITES,
-    input=shares.SetShareMetadata,
+    input=SetPlaceMetadata,
     accepts=(METADATA,),
     returns=(give.ETAG, give.LAST_MODIFIED),
     run=shares.set_metadata,

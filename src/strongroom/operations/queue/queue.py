@@ -19,6 +19,7 @@ from strongroom.operations.core.spec import BodyKind, Operation, Resource
 from strongroom.operations.queue import queue_fields
 from strongroom.operations.queue import queue_returned as give
 from strongroom.services.core.calls import UNGUARDED, UNGUARDED_FREEING
+from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.queue import list_queues, queues
 from strongroom.wire.core.signed_identifiers import read_queue_identifiers
 
@@ -86,7 +87,7 @@ SET_QUEUE_METADATA: Final = Operation(
     comp="metadata",
     permission=permissions.CONTAINER_WRITE,
     rule=UNGUARDED,
-    input=queues.SetQueueMetadata,
+    input=SetPlaceMetadata,
     accepts=(METADATA,),
     success=204,
     run=queues.set_metadata,

@@ -22,6 +22,7 @@ from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Codec, Job, JobKind
+from strongroom.values import Metadata
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -68,6 +69,12 @@ def removed(
         written(job, records.JOB, order),
         Step(ref.partition, (Write(ref.key, None), *more)),
     )
+
+
+class SetPlaceMetadata(msgspec.Struct, frozen=True):
+    """Pairs that are not given are removed. A table has no metadata."""
+
+    metadata: Metadata = ()
 
 
 class NewPlace(Protocol):

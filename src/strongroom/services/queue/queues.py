@@ -18,6 +18,7 @@ from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.place_records import (
     PlaceRecordKind,
     PlaceRule,
+    SetPlaceMetadata,
     change_fields,
     commit_place,
     name_of,
@@ -43,12 +44,6 @@ QUEUES: Final = PlaceRecordKind(
 
 
 class CreateQueue(msgspec.Struct, frozen=True):
-    metadata: Metadata = ()
-
-
-class SetQueueMetadata(msgspec.Struct, frozen=True):
-    """Pairs that are not given are removed."""
-
     metadata: Metadata = ()
 
 
@@ -126,7 +121,7 @@ async def count_queue(services: Services, call: Call[Any]) -> QueueView:
     return QueueView(record, ledger.count)
 
 
-async def set_metadata(services: Services, call: Call[SetQueueMetadata]) -> None:
+async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> None:
     await change_fields(services, call, records.QUEUE, metadata=call.input.metadata)
 
 

@@ -29,7 +29,7 @@ from strongroom.services.blob.decisions.containers import (
     view_container,
 )
 from strongroom.services.core.calls import Call
-from strongroom.services.core.place_records import commit_place, create_place
+from strongroom.services.core.place_records import SetPlaceMetadata, commit_place, create_place
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import (
@@ -66,7 +66,6 @@ class CreateContainer(msgspec.Struct, frozen=True):
     denies_scopes: bool = False
 
     def record(self, stamp: int) -> ContainerRecord:
-        """See NewPlace."""
         return ContainerRecord(
             stamp,
             stamp,
@@ -76,10 +75,6 @@ class CreateContainer(msgspec.Struct, frozen=True):
             scope=self.scope,
             denies_scopes=self.denies_scopes,
         )
-
-
-class SetContainerMetadata(msgspec.Struct, frozen=True):
-    metadata: Metadata = ()
 
 
 class SetContainerAcl(msgspec.Struct, frozen=True):
@@ -120,7 +115,7 @@ async def get_container(services: Services, call: Call[Any]) -> ContainerView:
     return ContainerView(container, now, switches.immutability, protection)
 
 
-async def set_metadata(services: Services, call: Call[SetContainerMetadata]) -> ContainerWritten:
+async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> ContainerWritten:
     return await _modify(services, call, metadata=call.input.metadata)
 
 

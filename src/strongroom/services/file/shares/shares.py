@@ -19,7 +19,7 @@ from strongroom.semantics.core import lease as leases
 from strongroom.semantics.file import names, shares
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
-from strongroom.services.core.place_records import create_place, written
+from strongroom.services.core.place_records import SetPlaceMetadata, create_place, written
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, restore_place
@@ -46,7 +46,6 @@ class CreateShare(msgspec.Struct, frozen=True):
     tier: str = shares.DEFAULT_TIER
 
     def record(self, stamp: int) -> ShareRecord:
-        """See NewPlace."""
         return ShareRecord(
             stamp,
             stamp,
@@ -64,12 +63,6 @@ class SetShareProperties(msgspec.Struct, frozen=True):
 
     quota_gib: int | None = None
     tier: str | None = None
-
-
-class SetShareMetadata(msgspec.Struct, frozen=True):
-    """Input of Set Share Metadata: all pairs, which replace the present ones."""
-
-    metadata: Metadata = ()
 
 
 class SetShareAcl(msgspec.Struct, frozen=True):
@@ -139,7 +132,7 @@ async def set_properties(services: Services, call: Call[SetShareProperties]) -> 
     return await change_share(services, call, decide)
 
 
-async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
+async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> ShareWritten:
     """Replace the share's metadata. Raises: StorageError ShareNotFound, the lease errors (412)."""
     given = call.input.metadata
     return await change_share(
@@ -236,7 +229,6 @@ class _OfShare(Decision[T], Generic[T], frozen=True):
     change: ShareDecision[T]
 
     def decide(self, found: Found, stamp: int) -> Commit[T]:
-        """See Decision.decide."""
         share = self.read.named(self.call, found)
         leases.guard(share.lease, self.call.terms.lease_id, self.call.rule.lease, stamp)
         result, changed = self.change(share, stamp)
