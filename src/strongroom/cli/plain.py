@@ -1,6 +1,6 @@
-"""The escaping of a store's text on a terminal: other clients wrote it, maybe with control codes.
+"""The escaping of others' texts on a terminal: they may have control codes.
 
-Lives here: the one rule. JSON needs no such rule.
+Lives here: the one rule of the commands. JSON needs no such rule.
 """
 
 from __future__ import annotations

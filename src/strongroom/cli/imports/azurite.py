@@ -15,6 +15,7 @@ import typer
 from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ def import_azurite(
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no report.")] = False,
 ) -> None:
-    """See HELP."""
     from strongroom.importing import ImportRefused, import_folder
 
     try:
@@ -100,14 +100,6 @@ def _print_remarks(title: str, remarks: Sequence[Remark], count: int) -> None:
         return
     typer.echo(title)
     for one in remarks:
-        typer.echo(f"  {one.kind} {_shown(one.place)}: {_shown(one.reason)}")
+        typer.echo(f"  {one.kind} {plain(one.place)}: {plain(one.reason)}")
     if count > len(remarks):
         typer.echo(f"  and {count - len(remarks):,} more")
-
-
-def _shown(text: str) -> str:
-    """Return a text of the folder without characters that control a terminal."""
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape", "surrogatepass").decode()
-        for char in text
-    )
