@@ -117,5 +117,4 @@ class ManualClocks:
         return f"{self._rng.getrandbits(64):016x}"
 
     def advance(self, seconds: float) -> None:
-        """Move both clocks forward by `seconds`."""
         self.now_s += seconds

@@ -39,7 +39,6 @@ class Watchdog:
             self._thread.start()
 
     def note_ended(self) -> None:
-        """One of the driver's holds has ended."""
         if self._thread is not None:
             self._table.note_ended()
 

@@ -62,7 +62,7 @@ class MemoryKeeper:
         self._lock = threading.Lock()
 
     def admit(self, name: str, fence: int) -> int:
-        """See `FenceKeeper.admit`."""
+        """Raises: KeeperFull."""
         with self._lock:
             known = self._highest.get(name)
             if known is None and len(self._highest) >= self._names_max:
@@ -107,7 +107,7 @@ class SqlKeeper:
             self._guard(connection, "", 0).create_table()
 
     def admit(self, name: str, fence: int) -> int:
-        """See `FenceKeeper.admit`. Each call is a transaction of its own.
+        """Each call is a transaction of its own.
 
         Raises: StoreUnavailable if other holders won each race; CorruptRecord; the driver's errors.
         """

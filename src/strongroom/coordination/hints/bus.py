@@ -39,11 +39,7 @@ class BusRefused(CoordinationError):
 
 
 class TopicListeners:
-    """The listeners of one topic. A bus reports to it; it calls the listeners.
-
-    Arguments:
-        topic: what is listened to.
-    """
+    """The listeners of one topic. A bus reports to it; it calls the listeners."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -209,14 +205,6 @@ class BusHints:
     def listen(
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
-        """Do as `subscribe`, but report messages and the beginning of listening separately.
-
-        Arguments:
-            topic: see `Hints.publish`.
-            heard: is called at each message, and never else.
-            listening: is called when messages are delivered from now on: at first, and after each
-                outage.
-        """
         with self._lock:
             listeners = self._topics.get(topic)
             is_new = listeners is None

@@ -127,39 +127,39 @@ class AioElection:
         self._term: AioHeld | None = None
 
     def lead(self) -> AioLock:
-        """See `Election.lead`; the block is cancelled when the term is over."""
+        """Return a context manager; its block is cancelled when the term is over."""
         return AioLock(self._driver, self.name, replace(self._options), self._cancel, KIND)
 
     async def campaign(self) -> AioHeld:
-        """See `Election.campaign`."""
+        """Wait to be elected; return the term's handle. `resign` or its `release` ends the term."""
         self._term = await self._lock.acquire()
         return self._term
 
     async def try_campaign(self) -> AioHeld | None:
-        """See `Election.try_campaign`."""
+        """Become the leader if nobody leads now; return the term's handle, else None."""
         term = await self._lock.try_acquire()
         self._term = term or self._term
         return term
 
     async def proclaim(self, term: AioHeld, value: Any) -> bool:
-        """See `Election.proclaim`."""
+        """Change the value that observers see; return whether it is known to be stored."""
         term.check()
         return await self._driver.run(_keeper(term).set_value(term._hold, value))
 
     async def resign(self) -> bool:
-        """See `Election.resign`."""
+        """End the term that `campaign` began; return whether it was still held."""
         term, self._term = self._term, None
         return term is not None and await term.release()
 
     async def leader(self) -> LeaderView:
-        """See `Election.leader`."""
+        """Return who leads, by one read. A leader seen for the first time counts as alive."""
         return await self._driver.run(LeaderWatch(self._driver.context, self._key).current())
 
     async def observe(
         self,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> AsyncIterator[LeaderView]:
-        """See `Election.observe`."""
+        """Yield who leads: now, and after every change."""
         watch = LeaderWatch(self._driver.context, self._key)
         while True:
             view = await self._driver.run(watch.changed(timeout))

@@ -61,11 +61,7 @@ class LeaderWatch:
         self._last: LeaderView | None = None
 
     def current(self) -> Steps[LeaderView]:
-        """Return who leads, by one read.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """By one read."""
         yield from self._read()
         return self._view()[0]
 

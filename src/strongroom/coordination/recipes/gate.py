@@ -125,7 +125,7 @@ class AioGate:
         timeout: float | None = None,  # noqa: ASYNC109 - as of Gate
         generation: int | None = None,
     ) -> Any:
-        """See Gate.wait."""
+        """Wait until the gate is open; return the payload that it was opened with."""
         context = self._driver.context
         if self._hints is None or context.promises.watch != "poll":
             steps = wait_steps(context, self.name, self._key, timeout, generation)
@@ -170,18 +170,18 @@ class AioGate:
             raise
 
     async def open(self, payload: Any = None) -> GateView:
-        """See Gate.open."""
+        """Open the gate for all waiters, and for later ones until it is re-armed. Idempotent."""
         view = await self._driver.run(open_steps(self._driver.context, self._key, payload))
         if self._hints is not None:
             await asyncio.to_thread(self._hints.publish, self._key)
         return view
 
     async def rearm(self) -> GateView:
-        """See Gate.rearm."""
+        """Close the gate for nodes that come from now on."""
         return await self._driver.run(rearm_steps(self._driver.context, self._key))
 
     async def show(self) -> GateView:
-        """See Gate.show."""
+        """Return the gate's state; see Gate.show."""
         return (await self._driver.run(read_steps(self._key)))[0]
 
 

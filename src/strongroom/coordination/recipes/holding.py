@@ -92,11 +92,7 @@ class LockOptions:
 
 
 def check_cancel(cancel: Cancel) -> Cancel:
-    """Return `cancel`, which says what an asyncio block does at a loss.
-
-    Raises:
-        Unsupported: it is none of `Cancel`.
-    """
+    """Return `cancel`, which says what an asyncio block does at a loss. Raises: Unsupported."""
     if cancel not in get_args(Cancel):
         raise Unsupported(f"cancel is 'deadline', 'event' or 'never', not {cancel!r}")
     return cancel
@@ -144,7 +140,7 @@ def begin_hold(driver: SyncDriver, hold: Hold, options: LockOptions) -> None:
 
 
 async def begin_aio_hold(driver: AsyncDriver, hold: Hold, options: LockOptions) -> None:
-    """See `begin_hold`."""
+    """As `begin_hold`, on an event loop."""
     try:
         start_renewal(driver, hold, options)
     except BaseException:
@@ -411,14 +407,14 @@ class AioHoldable(ABC):
         """As `Holdable._steps`."""
 
     async def acquire(self) -> AioHeld:
-        """See `Holdable.acquire`."""
+        """Wait for the hold; return its handle."""
         outcome = await self._acquire(once=False)
         if isinstance(outcome, NotAcquired):
             raise _timeout(self.name, outcome, self.options)
         return outcome
 
     async def try_acquire(self) -> AioHeld | None:
-        """See `Holdable.try_acquire`."""
+        """Return the handle, or None if the hold is not free now."""
         try:
             outcome = await self._acquire(once=True)
         except AlreadyHeld:

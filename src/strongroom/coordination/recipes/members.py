@@ -63,14 +63,14 @@ class Membership(Held):
 
 
 class AioMembership(AioHeld):
-    """The handle of this client's own membership, for asyncio."""
+    """The handle of this client's own membership, for asyncio; see `Membership`."""
 
     async def leave(self) -> bool:
-        """See `Membership.leave`."""
+        """Give up the membership, as `release` does; return whether it was still held."""
         return await self.release()
 
     async def update(self, data: Any) -> bool:
-        """See `Membership.update`."""
+        """Replace the data of this member; return whether the new data is known to be stored."""
         self.check()
         return await self._driver.run(_keeper(self._hold).update(self._hold, data))
 
@@ -154,7 +154,7 @@ class AioMembers:
         self._cancel = check_cancel(cancel)
 
     async def join(self, data: Any = None) -> AioMembership:
-        """See `Members.join`."""
+        """Become a member; each call adds another membership."""
         driver, options = self._driver, self.options
         driver.bind_to_running_loop()
         hold = await driver.run(join_steps(driver.context, self.name, data, options.ttl_s))
@@ -162,7 +162,7 @@ class AioMembers:
         return AioMembership(driver, hold, self._cancel)
 
     async def list(self) -> tuple[Member, ...]:
-        """See `Members.list`."""
+        """Return the members, as far as this client can tell; delete the records of dead ones."""
         observer = GroupObserver(self._driver.context, self.name)
         await self._driver.run(observer.refresh())
         return tuple(observer.members.values())
@@ -172,7 +172,7 @@ class AioMembers:
         timeout: float | None = None,  # noqa: ASYNC109 - as of Members
         every: float = _EVERY_S,
     ) -> AsyncIterator[Change]:
-        """See `Members.watch`."""
+        """Yield each current member as "joined", then every change."""
         observer = GroupObserver(self._driver.context, self.name)
         while True:
             changes = await self._driver.run(observer.changed(timeout, every))

@@ -97,9 +97,7 @@ def nonce_of(prefix: str, key: str) -> str | None:
 def checked_data(data: Any) -> Any:
     """Return a member's data if it can be stored.
 
-    Raises:
-        Unsupported: it is too long.
-        TypeError, ValueError: JSON cannot hold it.
+    Raises: Unsupported if it is too long; TypeError, ValueError if JSON cannot hold it.
     """
     length = len(encode_document({"data": data}))
     if length > DATA_BYTES_MAX:
@@ -126,11 +124,7 @@ def encode_member(member: Member) -> bytes:
 
 
 def decode_member(key: str, value: bytes) -> Member:
-    """Return the member of a JSON record.
-
-    Raises:
-        CorruptRecord: the JSON is not a member's record.
-    """
+    """Return the member of a JSON record. Raises: CorruptRecord."""
     found = decode_document(key, value, _RECORD_KIND)
     try:
         member = Member(
@@ -149,11 +143,7 @@ def decode_member(key: str, value: bytes) -> Member:
 
 
 def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> Steps[Hold]:
-    """Become a member; return the hold.
-
-    Raises:
-        StoreUnavailable: the store did not answer, after several tries.
-    """
+    """Become a member; return the hold. Raises: StoreUnavailable, after several tries."""
     nonce = context.nonce()
     keeper = MemberKeeper(context, group, nonce, data, ttl_s)
     context.claim(slot_name(keeper.key, nonce), nonce)
@@ -175,14 +165,7 @@ def join_steps(context: RecipeContext, group: str, data: Any, ttl_s: float) -> S
 
 
 class MemberKeeper:
-    """The keeper of one membership: writes, renews and deletes its record.
-
-    Arguments:
-        group: its name.
-        nonce: of the membership.
-        data: what the member publishes.
-        ttl_s: how long the membership lasts without renewal.
-    """
+    """The keeper of one membership: writes, renews and deletes its record."""
 
     def __init__(
         self, context: RecipeContext, group: str, nonce: str, data: Any, ttl_s: float
@@ -203,11 +186,7 @@ class MemberKeeper:
         self._context.unclaim(slot_name(self.key, self._nonce), self._nonce)
 
     def join(self, hold: Hold) -> Steps[None]:
-        """Write the record for the first time, and set the hold's deadline.
-
-        Raises:
-            StoreUnavailable: the store did not answer, after several tries.
-        """
+        """Write the record for the first time, and set the hold's deadline."""
         backoff = Backoff(self._context)
         last = StoreUnavailable(f"{hold.name!r} could not be joined: no answer came in time")
         for attempt in range(_TRIES):
@@ -314,14 +293,8 @@ class MemberKeeper:
 
 
 class GroupObserver:
-    """One observer's view of a group. It reads a member again no more often than the member renews.
-
-    Arguments:
-        group: its name.
-
-    Raises:
-        BadName: see names.py.
-    """
+    """One observer's view of a group. It reads a member again no more often than the member
+    renews."""
 
     def __init__(self, context: RecipeContext, group: str) -> None:
         self._context, self._prefix = context, group_prefix(group)

@@ -101,18 +101,18 @@ class AioRegister:
         self._driver, self.name, self._key = driver, name, key_of(KIND, name)
 
     async def get(self) -> Versioned | None:
-        """See `Register.get`."""
+        """Return the value (JSON) and its version; None if it is absent or its TTL is over."""
         return await self._driver.run(get_steps(self._driver.context, self._key))
 
     async def compare_and_swap(
         self, new: Any, expected: Any, version: str | None = None, ttl: float | None = None
     ) -> Swap:
-        """See `Register.compare_and_swap`."""
+        """Write `new` if the current value is `expected`. Note that `new` is the first argument."""
         swapping = RegisterWrite(self._driver.context, self._key, new, ttl)
         return await self._driver.run(swapping.swap(expected, expected is ABSENT, version))
 
     async def put(self, new: Any, ttl: float | None = None) -> Swap:
-        """See `Register.put`."""
+        """Write `new` unconditionally: the last writer wins. Never use it for locks."""
         return await self._driver.run(
             RegisterWrite(self._driver.context, self._key, new, ttl).put()
         )
@@ -122,7 +122,7 @@ class AioRegister:
         version: str | None,
         timeout: float | None = None,  # noqa: ASYNC109
     ) -> tuple[bool, Versioned | None]:
-        """See `Register.wait_for_change`."""
+        """Wait until the version is not `version` any more, or the value's TTL is over."""
         steps = wait_steps(self._driver.context, self._key, version, timeout)
         return await self._driver.run(steps)
 

@@ -117,16 +117,12 @@ class RegisterWrite:
         self._backoff = Backoff(context)
 
     def swap(self, expected: Any, absent: bool, version: str | None) -> Steps[Swap]:
-        """Write the value if the current value is the expected one.
+        """Write the value if the current value is the expected one. Raises: as `compare_and_swap`.
 
         Arguments:
             expected: JSON, compared as JSON.
             absent: expect no value instead (or one whose TTL is over).
             version: if given, the version that must be there too.
-
-        Raises:
-            StoreUnavailable: the value was certainly not written.
-            OutcomeUnknown: the value may have been written.
         """
 
         def condition(state: _RegisterState) -> bool:

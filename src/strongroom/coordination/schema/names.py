@@ -42,8 +42,7 @@ def name_of(key: str) -> str:
 def escape(name: str) -> str:
     """Return the name, escaped to the characters that every store accepts.
 
-    Raises:
-        BadName: the name is empty, not encodable, or longer than `ESCAPED_MAX` once escaped.
+    Raises: as `key_of`.
     """
     if _SIMPLE.fullmatch(name):
         return name
@@ -66,11 +65,7 @@ def escape(name: str) -> str:
 
 
 def unescape(escaped: str) -> str:
-    """Return the name whose escaped form this is.
-
-    Raises:
-        BadName: no name has this escaped form.
-    """
+    """Return the name whose escaped form this is. Raises: BadName if there is none."""
     raw = _ESCAPE.sub(lambda found: chr(int(found.group(1), 16)), escaped)
     try:
         name = raw.encode("latin-1").decode()

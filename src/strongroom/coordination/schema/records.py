@@ -96,11 +96,7 @@ def encode_lock(record: LockRecord) -> bytes:
 
 
 def decode_lock(key: str, value: bytes) -> LockRecord:
-    """Return the lock record that this JSON holds.
-
-    Raises:
-        CorruptRecord: the bytes are no valid lock record.
-    """
+    """Return the lock record that this JSON holds. Raises: CorruptRecord."""
     try:
         document = _decode(value.decode())
         record = LockRecord(
@@ -139,11 +135,9 @@ def decode_document(key: str, value: bytes, kind: str) -> dict[str, Any]:
 
     Arguments:
         key: the key, quoted in the error message.
-        value: the bytes that were read.
         kind: the required value of the object's "kind" member.
 
-    Raises:
-        CorruptRecord: the bytes are not JSON, not an object, or of another kind.
+    Raises: CorruptRecord: the bytes are not JSON, not an object, or of another kind.
     """
     try:
         document = _decode(value.decode())

@@ -147,11 +147,7 @@ class RecipeContext:
         return self._recent.pop(key, None)
 
     def check_ttl(self, ttl_s: float) -> None:
-        """Refuse a TTL that the store cannot keep.
-
-        Raises:
-            Unsupported: the TTL is out of bounds; the message names the bounds.
-        """
+        """Raise Unsupported, which names the bounds, for a TTL that the store cannot keep."""
         p = self.promises
         in_bounds = p.ttl_min_s <= ttl_s <= p.ttl_max_s
         if in_bounds and not (p.whole_seconds and ttl_s != int(ttl_s)):
@@ -164,10 +160,6 @@ class RecipeContext:
         )
 
     def check_fair(self) -> None:
-        """Refuse a fair queue where only the holder may write.
-
-        Raises:
-            Unsupported: the store cannot keep a fair queue.
-        """
+        """Raise Unsupported for a fair queue where only the holder may write."""
         if not self.promises.fair_queue:
             raise Unsupported(f"{self.promises.store} cannot keep a fair queue")

@@ -103,11 +103,7 @@ class Hold:
         return max(0.0, self.deadline_s - self.margin_s - self.clock.boot_s())
 
     def check(self) -> None:
-        """Raise unless the hold is valid now.
-
-        Raises:
-            LockLost: it was lost, has expired or was released.
-        """
+        """Raise LockLost if the hold was lost, has expired or was released."""
         if self.state == HELD:
             if self.remaining_s() > 0:
                 return

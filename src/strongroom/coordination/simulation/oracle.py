@@ -11,11 +11,7 @@ from strongroom.coordination.simulation.world import Node, World
 
 
 class Oracle:
-    """Checks the invariants of one run.
-
-    Arguments:
-        world: the run.
-    """
+    """Checks the invariants of one run."""
 
     def __init__(self, world: World) -> None:
         self._world = world

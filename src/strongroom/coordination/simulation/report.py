@@ -13,11 +13,9 @@ class Report:
     """The result of one seed.
 
     Attributes:
-        scenario: the name of the scenario.
         seed: the seed, which repeats the run.
         violations: the invariants that were violated; empty if the run is correct.
         counts: how often each thing happened, which shows that the run was not idle.
-        events_count: the number of simulated events.
     """
 
     scenario: str

@@ -55,7 +55,6 @@ class SimulatedStore:
         self._watchers = {}
 
     def set_back(self, seconds: float) -> None:
-        """Set the store's clock back by `seconds`."""
         self._offset_s -= seconds
 
     def clock_s(self, now_s: float) -> float:

@@ -117,12 +117,7 @@ class NodeClock:
 
 
 class Node:
-    """One machine: clocks, a client's context, its background tasks, its callers.
-
-    Arguments:
-        world: the world that the node belongs to.
-        name: the node's name, for people.
-    """
+    """One machine: clocks, a client's context, its background tasks, its callers."""
 
     def __init__(self, world: World, name: str) -> None:
         faults, rng = world.faults, world.rng
@@ -155,7 +150,6 @@ class Node:
             world.resume(process, None)
 
     def spawn(self, steps: Steps[None]) -> Process:
-        """Start a caller on this node that runs these steps, and return its process."""
         process = Process(self, steps, -1)
         self.processes.append(process)
         self.world.resume(process, None)
@@ -250,7 +244,6 @@ class World:
 
     @property
     def traced(self) -> bool:
-        """Whether the run is traced."""
         return self._trace is not None
 
     def note(self, what: str, *about: object) -> None:

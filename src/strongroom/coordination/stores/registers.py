@@ -63,7 +63,6 @@ class Registers:
         note: str,
         now_s: float,
     ) -> CasOutcome:
-        """Write if the version is the expected one and the lease allows it; return the outcome."""
         cell = self._cells.get(key)
         if (None if cell is None else cell.version) != expected:
             return CONFLICT
@@ -82,7 +81,6 @@ class Registers:
         return Applied(version)
 
     def delete(self, key: str, expected: str) -> CasOutcome:
-        """Delete if the version is the expected one; return the outcome."""
         cell = self._cells.get(key)
         if cell is None or cell.version != expected:
             return CONFLICT
@@ -90,7 +88,6 @@ class Registers:
         return Applied(expected)
 
     def list_keys(self, prefix: str) -> list[str]:
-        """Return all keys that begin with `prefix`, sorted."""
         return sorted(key for key in self._cells if key.startswith(prefix))
 
 

@@ -75,7 +75,7 @@ class StoredText:
         self.key = key_of("ids", name)
 
     def get_data(self) -> OptimisticData:
-        """See `OptimisticSyncStore`. Raises: StoreUnavailable, StoreRefused, CorruptRecord."""
+        """Raises: StoreUnavailable, StoreRefused, CorruptRecord."""
         return self._driver.run(self._get())
 
     def _get(self) -> Steps[OptimisticData]:
@@ -88,7 +88,7 @@ class StoredText:
             raise CorruptRecord(self.key, entry.value, "text") from error
 
     def try_optimistic_write(self, text: str, read: OptimisticData) -> bool:
-        """See `OptimisticSyncStore`. Raises: StoreUnavailable, StoreRefused, OutcomeUnknown."""
+        """Raises: StoreUnavailable, StoreRefused, OutcomeUnknown."""
         return self._driver.run(self._write(text, read))
 
     def _write(self, text: str, read: OptimisticData) -> Steps[bool]:

@@ -70,7 +70,6 @@ class GeneratorCache(Generic[T]):
         self._made: dict[tuple[str, IdsOptions], T] = {}
 
     def get(self, name: str, options: IdsOptions, make: Callable[[], T]) -> T:
-        """Return the generator of this name and these options; make it if there is none."""
         found = self._made.get((name, options))
         if found is not None:
             return found
@@ -228,11 +227,11 @@ class AioIds:
         return f"<AioIds {self.name!r}, {self._source.options.batch} at a time>"
 
     async def next_id(self) -> int:
-        """See Ids.next_id."""
+        """Return an id that no generator of this name has returned before."""
         return (await self.take(1))[0]
 
     async def take(self, count: int) -> list[int]:
-        """See Ids.take."""
+        """Return `count` ids in rising order, possibly with gaps between them."""
         if count < 1:
             raise ValueError("take at least one id")
         async with self._lock:

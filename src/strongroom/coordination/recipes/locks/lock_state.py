@@ -78,14 +78,10 @@ def outlasts_its_ttl(entry: Entry, record: LockRecord) -> bool:
 def observed_record(
     context: RecipeContext, key: str, entry: Entry | None, sent_s: float
 ) -> ObservedRecord:
-    """Return a `ObservedRecord` from an entry that was just read.
+    """Return a `ObservedRecord` from an entry that was just read. Raises: CorruptRecord.
 
     Arguments:
-        entry: what was read just now.
         sent_s: when the read was sent, by the monotonic clock.
-
-    Raises:
-        CorruptRecord: the entry is not a lock's record.
     """
     received_s = context.clock.monotonic_s()
     since_s = context.rules.observer_start_s(sent_s, received_s)

@@ -118,7 +118,7 @@ class AioRwLock:
         return self._holdable(WRITE)
 
     async def show(self) -> SlotsView | None:
-        """See `RwLock.show`."""
+        """Return the lock's view, by one read; None if there never was one."""
         return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))
 
     def _holdable(self, role: str) -> AioSlotHoldable:

@@ -76,10 +76,10 @@ class AioBarrier:
         self,
         timeout: float | None = None,  # noqa: ASYNC109 - as of Barrier
     ) -> int:
-        """See `Barrier.wait`."""
+        """Wait until all parties are there; return this party's place, from 0."""
         arrival = Arrival(self._driver.context, self._key, self.name, self.parties, self._ttl_s)
         return await self._driver.run(arrival.steps(timeout))
 
     async def show(self) -> BarrierView | None:
-        """See `Barrier.show`."""
+        """Return the barrier's view, by one read; None if no party ever came."""
         return await self._driver.run(show_barrier_steps(self._driver.context, self.name))

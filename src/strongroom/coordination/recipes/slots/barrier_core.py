@@ -137,11 +137,7 @@ def encode_barrier(record: BarrierRecord, write: str) -> bytes:
 
 
 def decode_barrier(key: str, value: bytes) -> BarrierRecord:
-    """Return the record of this JSON.
-
-    Raises:
-        CorruptRecord: the JSON is not a barrier's record.
-    """
+    """Return the record of this JSON. Raises: CorruptRecord."""
     found = decode_document(key, value, KIND)
     try:
         record = BarrierRecord(
@@ -208,12 +204,7 @@ class Arrival:
         Arguments:
             timeout_s: the longest wait; None = for ever.
 
-        Raises:
-            CoordTimeout: not all parties came in time; this party's place is given up.
-            BarrierBroken: the others went on without this party; see the class.
-            PartiesDiffer: the waiting parties give another number.
-            StoreRefused, CorruptRecord: see errors.py. The wait goes on while the store does not
-                answer.
+        Raises: as `Barrier.wait`. The wait goes on while the store does not answer.
         """
         context, timeout_s = self._context, waiting_time("timeout", timeout_s)
         context.claim(self._slot_name, self.nonce)
@@ -404,11 +395,7 @@ class Arrival:
 
 
 def check_parties(parties: int) -> int:
-    """Return the number of parties if a barrier can have so many.
-
-    Raises:
-        Unsupported: it is out of bounds; the message names them.
-    """
+    """Return the number of parties if a barrier can have so many. Raises: Unsupported."""
     if not 1 <= count("parties", parties) <= SLOTS_MAX:
         raise Unsupported(f"a barrier has 1 to {SLOTS_MAX} parties, not {parties}")
     return count("parties", parties)

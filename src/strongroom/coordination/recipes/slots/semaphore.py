@@ -116,5 +116,5 @@ class AioSemaphore(AioSlotHoldable):
         super().__init__(driver, wanted, options, cancel)
 
     async def show(self) -> SlotsView | None:
-        """See `Semaphore.show`."""
+        """Return the semaphore's view, by one read; None if there never was one."""
         return await self._driver.run(show_slots_steps(self._driver.context, KIND, self.name))

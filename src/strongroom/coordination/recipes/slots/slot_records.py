@@ -114,11 +114,7 @@ def slots_json(slots: tuple[Slot, ...]) -> list[dict[str, Any]]:
 
 
 def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
-    """Return the record of this JSON.
-
-    Raises:
-        CorruptRecord: the JSON is not a record of this kind.
-    """
+    """Return the record of this JSON. Raises: CorruptRecord."""
     found = decode_document(key, value, kind)
     try:
         fence, limit = found["fence"], found["limit"]
@@ -131,11 +127,7 @@ def decode_slots(kind: str, key: str, value: bytes) -> SlotRecord:
 
 
 def slots_of(found: Any) -> tuple[Slot, ...]:
-    """Return the slots in a JSON array.
-
-    Raises:
-        KeyError, TypeError, ValueError: the array does not contain slots.
-    """
+    """Return the slots in a JSON array. Raises: KeyError, TypeError, ValueError."""
     slots = tuple(
         Slot(
             owner=str(one["owner"]),
@@ -185,11 +177,7 @@ def slot_left_s(context: RecipeContext, key: str, slot: Slot, since_s: float) ->
 
 
 def check_slot_ttl(context: RecipeContext, ttl_s: float) -> None:
-    """Raise Unsupported if no slot can have this TTL. Slots never use a store's own lease clock.
-
-    Raises:
-        Unsupported: the message names the bounds.
-    """
+    """Raise Unsupported if no slot can have this TTL. Slots never use a store's own lease clock."""
     p = context.promises
     low_s, high_s = (TTL_MIN_S, TTL_MAX_S) if p.server_lease else (p.ttl_min_s, p.ttl_max_s)
     if not low_s <= ttl_s <= min(high_s, TTL_MAX_S):

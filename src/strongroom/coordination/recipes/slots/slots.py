@@ -32,9 +32,7 @@ def slot_request(
 ) -> SlotRequest:
     """Return the parameters of an acquisition with these options; see `SlotRequest`.
 
-    Raises:
-        Unsupported: the TTL is out of bounds for a slot.
-        BadName: see names.py.
+    Raises: Unsupported: the TTL is out of bounds for a slot; BadName: see names.py.
     """
     check_slot_ttl(context, options.ttl_s)
     return SlotRequest(

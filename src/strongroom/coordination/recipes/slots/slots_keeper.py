@@ -80,7 +80,6 @@ class SlotKeeper:
         self._context.lines.leave(self._place)
 
     def renew(self, hold: Hold) -> Steps[bool]:
-        """Renew: write the slot with the next sequence number; see `handles.Keeper.renew`."""
         retries = WriteRetries(self._context, _RENEW_TRIES)
         try:
             while retries.begin_attempt() and hold.active:
@@ -184,7 +183,6 @@ class SlotKeeper:
         return False
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
-        """Watch the record until the hold is over; see `handles.Keeper.watch_for_loss`."""
         backoff = Backoff(self._context)
         version = self._last_known[1]
         while hold.active:

@@ -192,15 +192,7 @@ class AzureStore(StoreBase):
     def list_states(
         self, prefix: str, timeout_s: float, keys_max: int | None = None
     ) -> dict[str, str]:
-        """Return the keys that begin with `prefix`, each with a text that names its state.
-
-        While a key's text stays the same, so does what `get` returns.
-
-        Arguments:
-            keys_max: end the listing after about so many keys; None = list all.
-
-        Raises: as `get`.
-        """
+        """`keys_max` ends the listing after about so many keys; None = list all."""
         until_s = self._clock.monotonic_s() + timeout_s
         states: dict[str, str] = {}
         query = {"restype": "container", "comp": "list", "prefix": prefix, "include": "metadata"}

@@ -63,8 +63,6 @@ class RedisAddress:
     """The address of a Redis server, and the user that connects to it.
 
     Attributes:
-        host, port: the address of the server.
-        database: the number of the database.
         prefix: the text that every key begins with.
         tls: the TLS context; None for a plain connection.
         user, password: the credentials, empty if there are none. Not part of `repr`.

@@ -30,7 +30,6 @@ class S3Credentials:
     """An access key.
 
     Attributes:
-        key_id: the id of the access key.
         secret: the secret access key; never shown.
         token: the session token of temporary credentials; empty for others.
     """
@@ -45,7 +44,6 @@ class S3Bucket:
     """The location of the objects.
 
     Attributes:
-        name: the name of the bucket.
         prefix: the text before every key, empty or ending with a slash.
         endpoint: the URL of the server.
         region: the region, as it is signed.
@@ -78,7 +76,6 @@ class S3Http:
     """Sends signed requests to one bucket.
 
     Arguments:
-        bucket, credentials: see above.
         clock: provides dates, and measures time limits.
     """
 
@@ -98,7 +95,6 @@ class S3Http:
         """Send one request and return the response; raises like `HttpPool.send`.
 
         Arguments:
-            method: GET, PUT, ...
             key: the key without the prefix; None for the bucket.
             query, headers: not encoded; Host, date and signature are added.
             timeout_s: the time for connecting, sending and receiving together.
