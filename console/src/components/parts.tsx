@@ -73,7 +73,6 @@ export function CopyButton({ name, text }: { readonly name: string; readonly tex
   );
 }
 
-/** Names and their values. */
 export function Facts({ rows }: { readonly rows: readonly (readonly [name: string, value: ComponentChildren])[] }): JSX.Element {
   return (
     <dl class="facts">

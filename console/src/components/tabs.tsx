@@ -8,7 +8,6 @@ export interface TabsProps<Name extends string> {
   readonly tabs: readonly (readonly [name: Name, text: string])[];
   readonly chosen: Name;
   readonly onChoose: (name: Name) => void;
-  /** The panel of the chosen tab. */
   readonly children: ComponentChildren;
 }
 

@@ -81,7 +81,6 @@ export interface UploadsProps {
   readonly stoppedHint?: string;
 }
 
-/** The uploads into a place. */
 export function Uploads({ place, cancelled, stoppedHint }: UploadsProps): JSX.Element | null {
   const all = uploads.value.filter((one) => one.place === place);
   if (!all.length) return null;

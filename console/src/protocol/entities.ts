@@ -20,7 +20,6 @@ export interface EntityKey {
   readonly rowKey: string;
 }
 
-/** What a client sets of an entity. */
 export interface NewEntity extends EntityKey {
   /** Without the keys and Timestamp. */
   readonly properties: Properties;

@@ -103,7 +103,6 @@ class JsonObjects {
 
 // ---- CSV
 
-/** Return the first line of a CSV file. */
 export function csvHead(names: readonly string[]): string {
   return csvLine([...KEYS, ...names.flatMap((name) => [name, `${name}${TYPE}`])]);
 }

@@ -26,7 +26,6 @@ export class NoAnswer extends ServiceError {
 
 const TEXT_MAX_CHARS = 64 * 1024;
 
-/** Read the body of a refusal. */
 export async function errorOf(response: Response): Promise<ServiceError> {
   const text = (await response.text().catch(() => "")).slice(0, TEXT_MAX_CHARS);
   const named = response.headers.get("x-ms-error-code");

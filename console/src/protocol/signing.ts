@@ -24,7 +24,6 @@ export async function importKey(base64: string): Promise<CryptoKey> {
   return crypto.subtle.importKey("raw", bytesOf(atob(base64)), { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
 }
 
-/** Return the value of the header Authorization. */
 export async function authorization(
   signer: CryptoKey,
   account: string,

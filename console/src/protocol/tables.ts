@@ -80,7 +80,6 @@ export async function queryEntities(credential: Credential, at: TableAt, query: 
   return { entities: readEntities(await answer.text()), next };
 }
 
-/** Return an entity; null if it is not there. */
 export async function getEntity(credential: Credential, at: TableAt, key: EntityKey): Promise<Entity | null> {
   try {
     return readEntity(await (await send(credential, requestOf(at, key, "GET"))).text());

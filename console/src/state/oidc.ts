@@ -18,7 +18,6 @@ interface Leaving {
   readonly address: string;
 }
 
-/** Go to the issuer. */
 export async function leave(issuer: SignInIssuer): Promise<void> {
   const leaving = { state: random(), nonce: random(), verifier: random(), address: `${location.pathname}${location.search}` };
   sessionStorage.setItem(STORED_AS, JSON.stringify(leaving));

@@ -21,7 +21,6 @@ export async function signInWithKey(account: string, key: string): Promise<void>
   begin({ credential, who });
 }
 
-/** Sign in with an access token of the issuer. */
 export async function signInWithToken(token: string): Promise<void> {
   const credential = { kind: "bearer", token } as const;
   begin({ credential, who: await askApi<Who>(credential, "who") });

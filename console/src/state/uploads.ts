@@ -27,7 +27,6 @@ export interface SendWatch {
   readonly commits: () => void;
 }
 
-/** One file to upload. */
 export interface ToUpload {
   readonly name: string;
   readonly file: File;
@@ -68,7 +67,6 @@ export function isUnderWay({ state }: Upload): boolean {
   return state === "waiting" || state === "running" || state === "committing";
 }
 
-/** Whether any upload is under way. */
 export function isUploading(): boolean {
   return uploads.value.some(isUnderWay);
 }

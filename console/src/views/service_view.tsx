@@ -11,7 +11,6 @@ import { texts } from "../texts";
 
 const words = texts.data;
 
-/** The head of a view of one service. */
 export interface ServiceViewProps {
   readonly title: string;
   readonly service: Service;

@@ -21,7 +21,6 @@ export function canEnd(place: LeasePlace): boolean {
   return !("path" in place);
 }
 
-/** The name of what is leased. */
 export function leasedName(place: LeasePlace): string {
   if ("path" in place) return pathText(place.path);
   if ("share" in place) return place.share;

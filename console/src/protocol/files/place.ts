@@ -75,7 +75,6 @@ export function namesOf(text: string): string[] {
   return text.split(/[\\/]/).filter(Boolean);
 }
 
-/** Return the share that a path lies in. */
 export function shareOf({ credential, account, share, snapshot }: SharePlace): SharePlace {
   return { credential, account, share, ...(snapshot ? { snapshot } : {}) };
 }

@@ -9,7 +9,6 @@ export function parseXml(text: string): Element {
   return root;
 }
 
-/** Return the children with this name, in order. */
 export function childrenOf(element: Element | null, name: string): Element[] {
   return element ? [...element.children].filter((one) => one.nodeName === name) : [];
 }

@@ -37,7 +37,6 @@ export function lacking(act: Act): string {
   return rightText(missingRight(currentSession().credential, act));
 }
 
-/** A button that is off, and says why, where the sign-in lacks the right for it. */
 export function ActButton({ act, ...button }: Omit<RightButtonProps, "right"> & { readonly act: Act }): JSX.Element {
   return <RightButton right={lacking(act)} {...button} />;
 }

@@ -27,7 +27,6 @@ export function BlobDropArea({ place, folder, done, children }: BlobDropAreaProp
   return <DropArea right={lacking("create")} folder={folder} start={start}>{children}</DropArea>;
 }
 
-/** The uploads into this container. */
 export function BlobUploads({ place }: { readonly place: ContainerPlace }): JSX.Element {
   return <Uploads place={keyOf(place)} cancelled={words.uploadCancelled} stoppedHint={words.uploadResumeHint} />;
 }

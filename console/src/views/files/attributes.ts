@@ -6,7 +6,6 @@ export type Settable = (typeof SETTABLE)[number];
 
 const NONE = "None";
 
-/** Return the names in a text of attributes. */
 export function attributesOf(text: string): string[] {
   return text.split("|").map((name) => name.trim()).filter((name) => name !== "" && name !== NONE);
 }

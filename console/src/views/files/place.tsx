@@ -44,7 +44,6 @@ export function lacking(act: FileAct): string {
   return rightText(missingFileRight(currentSession().credential, act));
 }
 
-/** A button that is off, and says why, where the sign-in lacks the right for it. */
 export function FileActButton({ act, ...button }: Omit<RightButtonProps, "right"> & { readonly act: FileAct }): JSX.Element {
   return <RightButton right={lacking(act)} {...button} />;
 }

@@ -90,7 +90,6 @@ function Replace({ asked: { files, taken }, answer, onClose }: ReplaceProps): JS
   );
 }
 
-/** The uploads into this share. */
 export function FileUploads({ place }: { readonly place: PathPlace }): JSX.Element {
   return <Uploads place={keyOf(place)} cancelled={words.uploadCancelled} />;
 }

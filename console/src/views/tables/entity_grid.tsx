@@ -121,7 +121,6 @@ export function EntityGrid({ at, rows, columns, onDelete }: EntityGridProps): JS
   );
 }
 
-/** What the sign-in may do with an entity. */
 interface Acts {
   readonly canChange: boolean;
   readonly canDelete: boolean;
