@@ -6,7 +6,8 @@ Lives here: mutants of the memory engine. Must not live here: cases.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+import functools
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -217,7 +218,7 @@ class LateReads(MemoryEngine):
 
 class _Eager(MemoryContents):
     def discard(self, content_id: int) -> None:
-        self.written.pop(content_id, None)
+        self.adoptions.written.pop(content_id, None)
         self._data.contents.pop(content_id, None)
 
 
@@ -228,12 +229,19 @@ class DiscardDropsAdopted(MemoryEngine):
 
 
 class _Hasty(MemoryContents):
-    def end_adoption(self, content_ids: Iterable[int]) -> None:
-        wanted = list(content_ids)
-        gone = [one for one in wanted if one in self._discarded]
-        super().end_adoption(wanted)
-        for content_id in gone:
-            self._data.contents.pop(content_id, None)
+    def discard(self, content_id: int) -> None:
+        super().discard(content_id)
+        if content_id in self.adoptions.written:  # a commit may yet adopt it
+            self._too_early.add(content_id)
+
+    @functools.cached_property
+    def _too_early(self) -> set[int]:
+        return set()
+
+    def adopt(self, step: Step) -> None:
+        super().adopt(step)
+        for content_id in self._too_early.intersection(step.adopt):
+            self._data.contents.pop(content_id)
 
 
 class DiscardDropsUndecided(MemoryEngine):

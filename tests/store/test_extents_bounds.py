@@ -163,7 +163,7 @@ def test_the_whole_leaves_of_one_chunk_are_stored_in_batches() -> None:
             body = random.Random(length).randbytes(length)
             draft = await extents.receive(store, volume.place, 0, pieces(body, chunk_bytes), length)
             assert (store.batches, store.stored) == (batches, length // LEAF_BYTES)
-            for content_id in list(store.contents.written):
+            for content_id in list(store.contents.adoptions.written):
                 store.contents.discard(content_id)
             del draft
 

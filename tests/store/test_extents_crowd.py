@@ -86,7 +86,7 @@ def test_each_reader_sees_one_state_while_others_write_and_sweep() -> None:
         check = await volume.check()
         assert not check.has_waste
         assert check.needed == set(store.content_ids())
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
 
     asyncio.run(prove())
 
@@ -107,7 +107,7 @@ def test_small_writes_of_a_crowd_in_one_leaf_all_land() -> None:
         assert await volume.read(0, LEAF_BYTES) == expected
         check = await volume.check()
         assert check.needed == set(store.content_ids())
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
 
     asyncio.run(prove())
 

@@ -112,7 +112,7 @@ def test_a_sweep_that_cannot_commit_a_rewritten_leaf_leaves_no_content_behind() 
         store.first = refuse
         with pytest.raises(Full):
             await volume.sweep()
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
         assert await volume.sweep()
         assert await volume.read(LEAF, LEAF_BYTES) == bytes(40 * KIB) + b"x" * 24 * KIB
 
@@ -146,12 +146,12 @@ def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
         length = 3 * LEAF_BYTES
         task = asyncio.ensure_future(extents.receive(store, volume.place, 0, source(), length))
         await waiting.wait()
-        assert store.contents.written
+        assert store.contents.adoptions.written
         task.cancel()
         await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
 
     asyncio.run(prove())

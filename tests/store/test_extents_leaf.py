@@ -275,7 +275,7 @@ def test_a_range_outside_of_what_a_map_holds_is_refused() -> None:
                 await extents.receive(store, PLACE, 5, once(bytes(sent)), LEAF_BYTES * 20)
         with pytest.raises(ValueError):
             await extents.read_short(store, PLACE, PLACE.leaf(0), 1, 0, LEAF_BYTES * 4 + 1)
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
 
     asyncio.run(prove())
 
@@ -294,7 +294,7 @@ def test_a_refused_write_leaves_nothing() -> None:
             draft = await extents.receive(store, volume.place, 70, once(bytes(length)), length)
             with pytest.raises(KeyError):
                 await refused(draft)
-        assert not store.contents.written
+        assert not store.contents.adoptions.written
         assert await volume.hidden() == []
 
     asyncio.run(prove())

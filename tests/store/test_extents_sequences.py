@@ -160,7 +160,7 @@ class Sequences(RuleBasedStateMachine):
         owned = set(self.store.content_ids())
         assert check.needed <= owned <= check.needed | check.given_up
         assert self.volume.has_garbage or not check.has_waste
-        assert not self.store.contents.written
+        assert not self.store.contents.adoptions.written
 
     @invariant()
     def note_fragmentation(self) -> None:

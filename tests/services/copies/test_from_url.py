@@ -95,7 +95,7 @@ def nothing_is_held(on: Services) -> None:
     """Check that no reader is registered, and that no content waits for a commit."""
     assert isinstance(on.store, MemoryEngine)
     assert not on.held.of(Readers)._active
-    assert not on.store.contents.written
+    assert not on.store.contents.adoptions.written
 
 
 async def make_source(on: Services, kind: str) -> bytes:

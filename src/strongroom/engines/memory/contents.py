@@ -1,19 +1,19 @@
 """The contents of a memory store as one gateway sees them: written, adopted, discarded.
 
-Lives here: the memory engine's `Contents`, and the contents that an undecided commit may yet adopt.
-Must not live here: the contents that partitions own (data.py).
+Lives here: the memory engine's `Contents`. Must not live here: the contents that partitions own
+(data.py), which of the others a commit may adopt (adoptions.py).
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import AsyncIterable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterable, Callable, Sequence
 
+from strongroom.engines.adoptions import Adoptions
 from strongroom.engines.base import Step, Written
 from strongroom.engines.bounds import check_small
 from strongroom.engines.checksum import crc64
-from strongroom.engines.memory.content import MemoryContent
+from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.memory.data import MemoryData
 
 
@@ -25,7 +25,7 @@ class MemoryContents:
         check_serving: raises Unavailable once the gateway no longer serves.
 
     Attributes:
-        written: the contents that this gateway wrote and no commit has adopted.
+        adoptions: the contents that this gateway wrote and no commit has adopted.
     """
 
     def __init__(
@@ -34,11 +34,7 @@ class MemoryContents:
         self._data = data
         self._now = now
         self._check_serving = check_serving
-        self.written: dict[int, MemoryContent] = {}
-        # By content, how many undecided commits would adopt it; and which of these were discarded
-        # since.
-        self._wanted: Counter[int] = Counter()
-        self._discarded: set[int] = set()
+        self.adoptions: Adoptions[ContentInMemory] = Adoptions(self._delete)
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
@@ -57,7 +53,7 @@ class MemoryContents:
 
     def _keep(self, body: bytes, *, md5: bool) -> Written:
         content_id = self._data.new_content_id(self._now())
-        content = self.written[content_id] = MemoryContent(body, crc64(body))
+        content = self.adoptions.written[content_id] = ContentInMemory(body, crc64(body))
         self._data.size_bytes += content.size_bytes
         digest = hashlib.md5(body, usedforsecurity=False).digest() if md5 else None
         return Written(content_id, content.size_bytes, content.crc64, digest)
@@ -68,42 +64,22 @@ class MemoryContents:
         self._data.check_body(sum(map(len, bodies)))
         return [self._keep(bytes(body), md5=False) for body in bodies]
 
-    async def open(self, content_id: int) -> MemoryContent:
+    async def open(self, content_id: int) -> ContentInMemory:
         self._check_serving()
         return self._data.content(content_id)
 
     def discard(self, content_id: int) -> None:
-        if self._wanted[content_id] > 0:
-            self._discarded.add(content_id)
-            return
-        content = self.written.pop(content_id, None)
-        self._data.size_bytes -= 0 if content is None else content.size_bytes
+        self.adoptions.discard(content_id)
 
-    def begin_adoption(self, content_ids: Iterable[int]) -> None:
-        """Keep these contents until `end_adoption`: a commit that adopts them will be tried."""
-        self._wanted.update(content_ids)
-
-    def end_adoption(self, content_ids: Iterable[int]) -> None:
-        """Take note that the commit that adopts these contents happened, or never will."""
-        for content_id in content_ids:
-            self._wanted[content_id] -= 1
-            if self._wanted[content_id] <= 0:
-                del self._wanted[content_id]
-                if content_id in self._discarded:
-                    self._discarded.discard(content_id)
-                    self.discard(content_id)
-
-    def check_adoptions(self, steps: Sequence[Step]) -> None:
-        """Raise ValueError unless every content that the steps adopt is free to be adopted."""
-        adopted = [content_id for step in steps for content_id in step.adopt]
-        if len(set(adopted)) < len(adopted) or any(one not in self.written for one in adopted):
-            raise ValueError("a commit adopts contents that were written and not adopted before")
+    def _delete(self, _: int, content: ContentInMemory) -> None:
+        self._data.size_bytes -= content.size_bytes
 
     def adopt(self, step: Step) -> None:
         for content_id in step.adopt:
-            self._data.contents[content_id] = self.written.pop(content_id)
+            self._data.contents[content_id] = self.adoptions.written.pop(content_id)
 
     def discard_unadopted(self) -> None:
         """Delete all contents that this gateway wrote and no commit adopted: the gateway stops."""
-        self._data.size_bytes -= sum(one.size_bytes for one in self.written.values())
-        self.written.clear()
+        written = self.adoptions.written
+        self._data.size_bytes -= sum(one.size_bytes for one in written.values())
+        written.clear()

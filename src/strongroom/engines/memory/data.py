@@ -26,7 +26,7 @@ from strongroom.engines.base import (
 )
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
 from strongroom.engines.conditions import Condition, holds
-from strongroom.engines.memory.content import MemoryContent
+from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.memory.gateways import MemoryMembers
 from strongroom.values import Purpose
 
@@ -59,7 +59,7 @@ class MemoryData:
         # By keyspace, the positions of its face records in order; by partition, its hidden keys.
         self._order: dict[bytes, list[Position]] = {}
         self._hidden: dict[Partition, list[bytes]] = {}
-        self.contents: dict[int, MemoryContent] = {}
+        self.contents: dict[int, ContentInMemory] = {}
         self.newest: dict[Partition, int] = {}
         self.size_bytes = 0
         self._last_content = 0
@@ -132,7 +132,7 @@ class MemoryData:
             content = self.contents.pop(content_id, None)
             self.size_bytes -= 0 if content is None else content.size_bytes
 
-    def content(self, content_id: int) -> MemoryContent:
+    def content(self, content_id: int) -> ContentInMemory:
         content = self.contents.get(content_id)
         if content is None:
             raise ContentMissing(f"no partition owns content {content_id}")

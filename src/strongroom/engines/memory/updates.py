@@ -146,7 +146,7 @@ class MemoryUpdates:
                 commit = decide(seen, stamp)
                 check_steps(commit.steps)
                 adopted = [content_id for step in commit.steps for content_id in step.adopt]
-                self._contents.begin_adoption(adopted)
+                self._contents.adoptions.begin(adopted)
                 try:
                     if attempt < _OPTIMISTIC_ATTEMPTS:
                         await self._pause()
@@ -155,7 +155,7 @@ class MemoryUpdates:
                         self.apply(commit.steps, stamp, purpose)
                         return commit.result
                 finally:
-                    self._contents.end_adoption(adopted)
+                    self._contents.adoptions.end(adopted)
             raise AssertionError("a decision that nobody interrupts is current")
         finally:
             self._under_way.end(running)
@@ -202,7 +202,7 @@ class MemoryUpdates:
     def apply(self, steps: Sequence[Step], stamp: int, purpose: Purpose) -> None:
         """Commit steps that are current. Raises: Full; ValueError: a content cannot be adopted;
         CommitUnknown: the store was cut off inside the commit."""
-        self._contents.check_adoptions(steps)
+        self._contents.adoptions.check(steps)
         self._data.check_space(steps, purpose)
         cut, self.cut_after = self.cut_after if steps else None, None
         if steps:

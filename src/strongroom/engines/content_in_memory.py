@@ -1,4 +1,7 @@
-"""A body in memory: the memory engine's side of `Opened`. contents.py writes it."""
+"""A body that lies in memory as a whole, as an opened content.
+
+Lives here: `ContentInMemory`, for the memory engine, and for engines that read short bodies whole.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from strongroom.engines.checksum import crc64
 _PIECE_BYTES: Final = 256 * 1024
 
 
-class MemoryContent:
+class ContentInMemory:
     """A content. It needs no pin: its bytes stay in memory for its readers after it is dropped."""
 
     def __init__(self, data: bytes, checksum: int) -> None:
@@ -19,11 +22,11 @@ class MemoryContent:
         self.crc64 = checksum
         self.size_bytes = len(data)
 
-    def damaged(self) -> MemoryContent:
+    def damaged(self) -> ContentInMemory:
         """A copy with one bit flipped, as a faulty disk may do; the checksum stays the same."""
         data = bytearray(self.data)
         data[self.size_bytes // 2] ^= 1
-        return MemoryContent(bytes(data), self.crc64)
+        return ContentInMemory(bytes(data), self.crc64)
 
     async def read(self, offset: int, length: int) -> bytes:
         self._check(offset, length)

@@ -1,0 +1,86 @@
+"""What a session must be before the store uses it: the settings in effect, and that it is writable.
+
+Lives here: the settings that each session makes for itself, the checks, and their refusals as
+sentences for operators. Source: PostgreSQL's manual, "Server Configuration".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from strongroom.engines.postgres.session import Session, StoreRefused
+
+_SETTINGS: Final = {
+    "default_transaction_isolation": "read committed",
+    "statement_timeout": "0",
+    "lock_timeout": "0",
+    "idle_session_timeout": "0",
+    "idle_in_transaction_session_timeout": "0",
+    "transaction_timeout": "0",
+    "client_min_messages": "warning",  # a commit that no standby has confirmed is warned of
+    "client_encoding": "UTF8",
+    # Each statement has one good plan, by the index.
+    "jit": "off",
+    "plan_cache_mode": "force_generic_plan",
+    "enable_seqscan": "off",
+    "enable_bitmapscan": "off",
+    "enable_hashjoin": "off",
+    "enable_mergejoin": "off",
+}
+_LEVELS: Final = ("off", "local", "remote_write", "on", "remote_apply")
+_READ: Final = (
+    *("synchronous_commit", "fsync", "full_page_writes", "transaction_read_only"),
+    *("server_encoding", "max_connections", "synchronous_standby_names", "server_version_num"),
+)
+_VERSION_MIN: Final = 140_000
+
+
+async def settle(session: Session, schema: str, demanded: str | None) -> dict[str, str]:
+    """Make a session's settings, and return those of the server that were checked.
+
+    Arguments:
+        demanded: the least synchronous_commit, if the URL sets one.
+
+    Raises: StoreRefused.
+    """
+    sets = ", ".join(f"({_quoted(name)}, {_quoted(value)})" for name, value in _SETTINGS.items())
+    await session.simple(
+        f"SELECT set_config(s.name, s.value, false) FROM (VALUES {sets}) AS s(name, value) "
+        "WHERE s.name IN (SELECT name FROM pg_settings)"
+    )
+    await session.simple("SELECT set_config('search_path', quote_ident($1), false)", schema)
+    shown = ", ".join(f"current_setting('{name}')" for name in _READ)
+    (row,) = await session.simple(f"SELECT {shown}, pg_is_in_recovery()")
+    found = dict(zip((*_READ, "recovery"), row, strict=True))
+    if (refusal := refusal_of(found, demanded)) is not None:
+        raise StoreRefused(refusal)
+    return found
+
+
+def refusal_of(found: dict[str, str], demanded: str | None = None) -> str | None:
+    """Why a server with these settings cannot carry a store; None if it can."""
+    if found["recovery"] != "f":
+        return (
+            "this PostgreSQL is a standby, whose data may be old; give all hosts in the URL, with "
+            "target_session_attrs=read-write, so that the primary is found"
+        )
+    if found["transaction_read_only"] != "off":
+        return "this session may only read; set default_transaction_read_only to off"
+    if int(found["server_version_num"]) < _VERSION_MIN:
+        return "this PostgreSQL is older than 14; use version 14 or later"
+    for name in ("fsync", "full_page_writes"):
+        if found[name] != "on":
+            return f"{name} is off, so a crash could lose what was acknowledged; set {name} to on"
+    level, least = found["synchronous_commit"], demanded or "remote_write"
+    if _LEVELS.index(level) < _LEVELS.index(least):
+        return (
+            f"synchronous_commit is {level}, but at least {least} is needed, else a crash or a "
+            "failover loses what was acknowledged; set it to on for the role of the store"
+        )
+    if found["server_encoding"] != "UTF8":
+        return "the database's encoding is not UTF8; create one with ENCODING 'UTF8'"
+    return None
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

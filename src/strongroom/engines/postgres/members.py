@@ -1,0 +1,227 @@
+"""The membership table in the database: looked at, and changed by comparing and swapping it.
+
+Lives here: one session for it, apart from all others, and the statements. Must not live here: the
+rules of the table (membership.py), what this gateway makes of it (gateways.py).
+
+The table is one row, so its rules stay pure functions of the whole. Beside it, `gateways` has who
+is live: each commit checks that. A gateway is removed only after its commits under way have ended.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeVar
+
+import msgspec
+
+from strongroom.clock import Clock
+from strongroom.engines.membership import MembershipTable
+from strongroom.engines.postgres import wire
+from strongroom.engines.postgres.clock import DatabaseClock
+from strongroom.engines.postgres.lanes import Opener, reopened
+from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, VERSION
+from strongroom.engines.postgres.session import (
+    Answer,
+    Session,
+    SessionLost,
+    SqlError,
+    StoreRefused,
+)
+from strongroom.values import UNIX_EPOCH_TICKS
+
+T = TypeVar("T")
+
+_PATIENCE_S: Final = 4.0
+"""Shorter than a gateway may be without a heartbeat."""
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """The table at one moment, and what is read with it.
+
+    Attributes:
+        version: how often the table was changed.
+        now: store time by the table's clock.
+        highest: the greatest stamp that was ever committed.
+        used_bytes: see Space.
+        shift: by how many ticks a test has moved store time.
+        salt: of the store.
+    """
+
+    table: MembershipTable
+    version: int
+    now: int
+    highest: int
+    used_bytes: int
+    shift: int
+    salt: bytes
+    allows_reset: bool
+
+    @property
+    def lock_space(self) -> int:
+        """The first of the two numbers of the locks of gateways."""
+        return int.from_bytes(self.salt[:4], "big", signed=True)
+
+
+class Members:
+    """The membership table.
+
+    Arguments:
+        clock: learns the time of the database, unless `table_clock` is given.
+        table_clock: the table's clock in tests; None = the database's.
+        notified: is told each notification of another gateway.
+        opened: is told when a session was opened, since notifications before it are lost.
+    """
+
+    def __init__(
+        self,
+        opener: Opener,
+        clock: DatabaseClock,
+        table_clock: Clock | None,
+        notified: Callable[[str], None],
+        opened: Callable[[], None],
+    ) -> None:
+        self._opener = opener
+        self._clock = clock
+        self._table_clock = table_clock
+        self._notified = notified
+        self._opened = opened
+        self._turn = asyncio.Lock()
+        self._session: Session | None = None
+        self.seen: Seen | None = None
+
+    async def look(self) -> Seen:
+        """Raises: Unavailable."""
+        async with self._turn:
+            return await self._again(self._look)
+
+    async def change(
+        self, rule: Callable[[Seen], tuple[MembershipTable, T] | None]
+    ) -> tuple[Seen, T] | None:
+        """Change the table by a pure rule, which may run more than once. Return the table after
+        the change with the rule's result, None if the rule refuses.
+
+        Raises: Unavailable: whether it was changed is unknown.
+        """
+        async with self._turn:
+            while True:
+                seen = await self._again(self._look)
+                ruled = rule(seen)
+                if ruled is None:
+                    return None
+                table, result = ruled
+                if await self._again(functools.partial(self._swap, seen, table)):
+                    self.seen = msgspec.structs.replace(seen, table=table, version=seen.version + 1)
+                    return self.seen, result
+
+    async def send(self, payload: str) -> None:
+        """Tell all other gateways. It is a hint, which may be lost; so it need not be durable."""
+        assert self.seen is not None
+        async with self._turn:
+            with contextlib.suppress(SessionLost, SqlError):
+                session = await self._opened_session()
+                await session.script(
+                    "BEGIN; SET LOCAL synchronous_commit = off; "
+                    f"SELECT pg_notify('{channel_of(self.seen.salt)}', '{payload}'); COMMIT"
+                )
+
+    def close(self) -> None:
+        if self._session is not None:
+            self._session.close()
+
+    async def _again(self, ask: Callable[[Session], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + _PATIENCE_S
+        while True:
+            session = await self._opened_session(max(0.1, until_s - loop.time()))
+            try:
+                async with asyncio.timeout_at(until_s):
+                    return await ask(session)
+            except SqlError as error:
+                if not error.is_transient or loop.time() >= until_s:
+                    raise error.as_engine_error() from None
+            except (SessionLost, TimeoutError):
+                session.close()
+
+    async def _opened_session(self, patience_s: float = _PATIENCE_S) -> Session:
+        if self._session is None or self._session.is_lost:
+            self._session = await reopened(self._open, patience_s)
+            self._opened()
+        return self._session
+
+    async def _open(self) -> Session:
+        session = await self._opener.open(self._notified)
+        try:
+            if self.seen is None:
+                self.seen = await self._look(session)
+            await session.simple(f'LISTEN "{channel_of(self.seen.salt)}"')
+        except BaseException:
+            session.close()
+            raise
+        return session
+
+    async def _look(self, session: Session) -> Seen:
+        sent = self._clock.boot_ticks()
+        answer = await session.run(MEMBERSHIP)
+        received = self._clock.boot_ticks()
+        if not answer.rows:
+            raise StoreRefused("this database has no store; make one with `strongroom store init`")
+        seen = self._seen(answer, sent, received)
+        self.seen = seen
+        return seen
+
+    def _seen(self, answer: Answer, sent: int, received: int) -> Seen:
+        version, body, micros, highest, used, shift, salt, schema, resets = answer.rows[0]
+        found = wire.number_of(schema or b"")
+        if found > VERSION:
+            raise StoreRefused(
+                f"the store has version {found} of its tables, and this program knows versions up "
+                f"to {VERSION}; use a newer version of Strongroom"
+            )
+        database = wire.number_of(micros or b"") * 10 + UNIX_EPOCH_TICKS
+        if self._table_clock is None:
+            self._clock.learn(sent, received, database)
+        else:
+            database = self._table_clock.wall_ticks()
+        moved = wire.number_of(shift or b"")
+        return Seen(
+            msgspec.msgpack.decode(body, type=MembershipTable) if body else MembershipTable(),
+            wire.number_of(version or b""),
+            database + moved,
+            wire.number_of(highest or b""),
+            wire.number_of(used or b""),
+            moved,
+            salt or b"",
+            resets == b"\1",
+        )
+
+    async def _swap(self, seen: Seen, table: MembershipTable, session: Session) -> bool:
+        live = sorted(table.rows)
+        removed = sorted(
+            number
+            for number, row in seen.table.rows.items()
+            if number not in table.rows or table.rows[number].incarnation != row.incarnation
+        )
+        answer = await session.run(
+            CHANGE_MEMBERSHIP,
+            wire.int8(seen.version),
+            msgspec.msgpack.encode(table),
+            wire.int4(seen.lock_space),
+            wire.int8s(live),
+            wire.int8s([table.rows[number].incarnation for number in live]),
+            wire.int8s(removed),
+        )
+        # A change that no standby has confirmed counts as none: the next one confirms both.
+        return answer.rows[0][0] == b"\1" and not answer.warned
+
+
+def channel_of(salt: bytes) -> str:
+    return f"strongroom_{salt[:8].hex()}"
+
+
+def payloads(hashes: Sequence[str], size_max: int = 7000) -> list[str]:
+    """Notifications of at most 8,000 bytes each, for the numbers of changed records."""
+    each = size_max // 17
+    return ["changed:" + ",".join(hashes[at : at + each]) for at in range(0, len(hashes), each)]

@@ -1,0 +1,218 @@
+"""The statements of a store in PostgreSQL, and the SQL that makes one.
+
+Lives here: what sessions prepare. The tables are in tables.sql, and the functions in functions.sql,
+whose comments say what they keep to. Source of the design: docs/decisions/postgresql.md. Nothing is
+newer than PostgreSQL 14.
+"""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from typing import Final
+
+import msgspec
+
+from strongroom.engines.postgres import wire
+
+VERSION: Final = 1
+"""The version of the tables and functions. A store with a higher one is refused."""
+DEFAULT_SCHEMA: Final = "strongroom"
+
+_FIRST_ROWS: Final = """
+INSERT INTO store (version) VALUES ({version}) ON CONFLICT DO NOTHING;
+INSERT INTO membership (version, body) VALUES (0, '') ON CONFLICT DO NOTHING;
+"""
+
+
+def _text(name: str) -> str:
+    return files(__package__).joinpath(name).read_text("utf-8")
+
+
+def quoted(name: str) -> str:
+    """A name as SQL writes it."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def init_sql(schema: str, role: str | None = None) -> str:
+    """The SQL that makes an empty store; it changes nothing of a store that is there.
+
+    Arguments:
+        role: a role without the right to change tables, which shall be able to serve the store.
+    """
+    name = quoted(schema)
+    parts = [
+        "BEGIN;",
+        f"CREATE SCHEMA IF NOT EXISTS {name};",
+        f"SET LOCAL search_path = {name};",
+        "SET LOCAL client_min_messages = warning;",
+        *(_text("tables.sql"), _text("functions.sql")),
+        _FIRST_ROWS.format(version=VERSION),
+    ]
+    if role is not None:
+        to = quoted(role)
+        parts += [
+            f"GRANT USAGE ON SCHEMA {name} TO {to};",
+            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {name} TO {to};",
+            f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {name} TO {to};",
+        ]
+    return "\n".join((*parts, "COMMIT;", ""))
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """A statement that each session prepares once.
+
+    Attributes:
+        types: of its parameters, as numbers of `pg_type`.
+    """
+
+    name: str
+    sql: str
+    types: tuple[int, ...] = ()
+
+
+_WITHIN: Final = """
+    substr(place, 1, 2000) >= substr($1, 1, 2000) AND place >= $1
+    AND substr(place, 1, 2000) <= substr($2, 1, 2000) AND place < $2
+    ORDER BY substr(place, 1, 2000), place"""
+
+READ: Final = Statement(
+    "read",
+    """SELECT asked.at, r.version, r.value FROM unnest($1) WITH ORDINALITY AS asked(place, at)
+    JOIN records r ON substr(r.place, 1, 2000) = substr(asked.place, 1, 2000)
+        AND r.place = asked.place""",
+    (wire.BYTEAS,),
+)
+"""Rows of the records that exist: the number in the array, counted from 1, version, value."""
+VERSIONS: Final = Statement("versions", READ.sql.replace(", r.value", ""), READ.types)
+SIZES: Final = Statement("sizes", READ.sql.replace("r.value", "length(r.value)"), READ.types)
+RANGE: Final = Statement(
+    "range",
+    f"SELECT place, version, value FROM records WHERE {_WITHIN} LIMIT $3",
+    (wire.BYTEA, wire.BYTEA, wire.INT8),
+)
+SCAN: Final = Statement(
+    "scan",
+    "SELECT place, version, value FROM scan_($1, $2, $3, $4)",
+    (wire.BYTEA, wire.BYTEA, wire.INT8, wire.INT8),
+)
+NEXT_PLACE: Final = Statement(
+    "next_place",
+    f"SELECT place FROM records WHERE {_WITHIN} LIMIT 1",
+    (wire.BYTEA, wire.BYTEA),
+)
+FOLLOW: Final = Statement(
+    "follow",
+    "SELECT place, version, value FROM follow_($1, $2, $3, $4, $5, $6)",
+    (wire.BYTEA, wire.BYTEA, wire.BYTEAS, wire.BYTEA, wire.BYTEA, wire.INT4),
+)
+COMMIT: Final = Statement(
+    "commit",
+    "SELECT failed, newest, grown FROM commit_("
+    + ", ".join(f"${number}" for number in range(1, 25))
+    + ")",
+    (
+        *(wire.INT4, wire.INT8, wire.INT4, wire.INT8, wire.INT8, wire.INT4),
+        *(wire.INT8S, wire.BOOLS),
+        *(wire.INT8S, wire.INT8S, wire.INT8S, wire.INT8S),
+        *(wire.INT8S, wire.BYTEAS, wire.INT8S),
+        *(wire.INT8S, wire.BYTEAS, wire.INT8S, wire.BYTEAS),
+        *(wire.INT8S, wire.INT8S),
+        *(wire.INT8S, wire.INT8S, wire.INT8S),
+    ),
+)
+"""One row: the units that failed (negative: a content was not free to be adopted), the newest stamp
+that was in the way, and by how many bytes the store has grown."""
+CONFIRM: Final = Statement(
+    "confirm", "SELECT epoch, batch, failed, salt FROM confirm_($1, $2)", (wire.INT4, wire.INT4)
+)
+MEMBERSHIP: Final = Statement(
+    "membership",
+    """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+        coalesce((SELECT max(highest) FROM outcomes), 0),
+        coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint, s.shift, s.salt, s.version,
+        s.allows_reset
+    FROM membership m, store s""",
+)
+CHANGE_MEMBERSHIP: Final = Statement(
+    "change_membership",
+    "SELECT change_membership($1, $2, $3, $4, $5, $6)",
+    (wire.INT8, wire.BYTEA, wire.INT4, wire.INT8S, wire.INT8S, wire.INT8S),
+)
+SHIFT: Final = Statement("shift", "UPDATE store SET shift = shift + $1", (wire.INT8,))
+NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", (25, 25))
+"""Parameters: the channel and the payload, as text."""
+WRITE_CONTENTS: Final = Statement(
+    "write_contents",
+    """WITH new AS (
+        INSERT INTO contents AS c (id, size, crc, data, gateway, incarnation)
+        SELECT n.id, n.size, n.crc, n.data, $5::integer, $6
+        FROM unnest($1, $2, $3, $4) AS n(id, size, crc, data)
+        ON CONFLICT (id) DO UPDATE SET size = EXCLUDED.size
+        RETURNING c.size, xmax = 0 AS is_new)
+    UPDATE outcomes
+    SET bytes = bytes + (SELECT coalesce(sum(size) FILTER (WHERE is_new), 0) FROM new)
+    WHERE gateway = $5 AND slot = $7""",
+    (*(wire.INT8S, wire.INT8S, wire.INT8S, wire.BYTEAS), wire.INT4, wire.INT8, wire.INT4),
+)
+FINISH_CONTENT: Final = Statement(
+    "finish_content",
+    """WITH done AS (
+        UPDATE contents SET size = $2, crc = $3 WHERE id = $1 AND size = 0 RETURNING id)
+    UPDATE outcomes SET bytes = bytes + $2 * (SELECT count(*) FROM done)
+    WHERE gateway = $4 AND slot = $5""",
+    (wire.INT8, wire.INT8, wire.INT8, wire.INT4, wire.INT4),
+)
+WRITE_CHUNK: Final = Statement(
+    "write_chunk",
+    """INSERT INTO chunks (id, at, data) VALUES ($1, $2, $3)
+    ON CONFLICT (id, at) DO UPDATE SET data = EXCLUDED.data""",
+    (wire.INT8, wire.INT8, wire.BYTEA),
+)
+OPEN: Final = Statement(
+    "open",
+    "SELECT id, size, crc, data FROM contents WHERE id = ANY ($1) AND is_adopted",
+    (wire.INT8S,),
+)
+CHUNKS: Final = Statement(
+    "chunks",
+    "SELECT at, data FROM chunks WHERE id = $1 AND at >= $2 AND at < $3 ORDER BY at",
+    (wire.INT8, wire.INT8, wire.INT8),
+)
+DISCARD: Final = Statement(
+    "discard",
+    """WITH gone AS (DELETE FROM contents WHERE id = ANY ($1) AND NOT is_adopted
+        AND gateway = $2 AND incarnation = $3 RETURNING id, size),
+    body AS (DELETE FROM chunks k USING gone g WHERE k.id = g.id)
+    UPDATE outcomes SET bytes = bytes - (SELECT coalesce(sum(size), 0) FROM gone)
+    WHERE gateway = $2 AND slot = $4""",
+    (wire.INT8S, wire.INT4, wire.INT8, wire.INT4),
+)
+DROPPED: Final = Statement("dropped", "SELECT id, stamp FROM dropped ORDER BY stamp LIMIT 1000")
+REMOVE_DROPPED: Final = Statement(
+    "remove_dropped",
+    """WITH bodies AS (DELETE FROM chunks WHERE id = ANY ($1))
+    DELETE FROM dropped WHERE id = ANY ($1)""",
+    (wire.INT8S,),
+)
+# What gateways wrote that are dead, or have begun anew since.
+REMOVE_ORPHANS: Final = Statement(
+    "remove_orphans",
+    """WITH gone AS (
+        DELETE FROM contents c WHERE NOT c.is_adopted AND NOT EXISTS (
+            SELECT FROM gateways g
+            WHERE g.number = c.gateway AND g.incarnation = c.incarnation)
+        RETURNING c.id, c.size),
+    bodies AS (DELETE FROM chunks k USING gone g WHERE k.id = g.id)
+    UPDATE outcomes SET bytes = bytes - (SELECT coalesce(sum(size), 0) FROM gone)
+    WHERE gateway = $1 AND slot = $2""",
+    (wire.INT4, wire.INT4),
+)
+FORGET_PARTITIONS: Final = Statement(
+    "forget_partitions", "DELETE FROM partitions WHERE last < $1", (wire.INT8,)
+)
+STATEMENTS: Final = (
+    *(READ, VERSIONS, SIZES, RANGE, SCAN, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),
+    *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT, NOTIFY),
+    *(WRITE_CONTENTS, FINISH_CONTENT, WRITE_CHUNK, OPEN, CHUNKS, DISCARD, DROPPED, REMOVE_DROPPED),
+    *(REMOVE_ORPHANS, FORGET_PARTITIONS),
+)

@@ -1,0 +1,64 @@
+-- The tables of a store. An index holds at most 2,704 bytes of a row, so that of `records` has the
+-- first 2,000 bytes of a place, and the digest of a longer one.
+
+CREATE TABLE IF NOT EXISTS store (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    version integer NOT NULL,
+    id uuid NOT NULL DEFAULT gen_random_uuid(),
+    salt bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
+    allows_reset boolean NOT NULL DEFAULT false,
+    shift bigint NOT NULL DEFAULT 0
+);
+CREATE TABLE IF NOT EXISTS records (
+    place bytea NOT NULL,
+    version bigint NOT NULL,
+    value bytea NOT NULL
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05,
+        autovacuum_vacuum_insert_scale_factor = 0.1);
+ALTER TABLE records ALTER COLUMN value SET STORAGE EXTERNAL;
+CREATE UNIQUE INDEX IF NOT EXISTS records_place ON records (substr(place, 1, 2000), (CASE WHEN length(place) > 2000 THEN sha256(place) ELSE ''::bytea END));
+CREATE TABLE IF NOT EXISTS partitions (
+    id bigint PRIMARY KEY,
+    last bigint NOT NULL
+) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+CREATE TABLE IF NOT EXISTS contents (
+    id bigint PRIMARY KEY,
+    size bigint NOT NULL,
+    crc bigint NOT NULL,
+    data bytea,
+    gateway integer NOT NULL,
+    incarnation bigint NOT NULL,
+    is_adopted boolean NOT NULL DEFAULT false
+) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE contents ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE INDEX IF NOT EXISTS contents_unadopted ON contents (id) WHERE NOT is_adopted;
+CREATE TABLE IF NOT EXISTS chunks (
+    id bigint NOT NULL,
+    at bigint NOT NULL,
+    data bytea NOT NULL,
+    PRIMARY KEY (id, at)
+) WITH (autovacuum_vacuum_scale_factor = 0.05);
+ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
+CREATE TABLE IF NOT EXISTS dropped (
+    id bigint PRIMARY KEY,
+    stamp bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS membership (
+    single boolean PRIMARY KEY DEFAULT true CHECK (single),
+    version bigint NOT NULL,
+    body bytea NOT NULL
+) WITH (fillfactor = 50);
+CREATE TABLE IF NOT EXISTS gateways (
+    number integer PRIMARY KEY,
+    incarnation bigint NOT NULL
+);
+CREATE TABLE IF NOT EXISTS outcomes (
+    gateway integer NOT NULL,
+    slot integer NOT NULL,
+    epoch bigint NOT NULL DEFAULT 0,
+    batch bigint NOT NULL DEFAULT 0,
+    failed bigint[] NOT NULL DEFAULT '{}',
+    highest bigint NOT NULL DEFAULT 0,
+    bytes bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (gateway, slot)
+) WITH (fillfactor = 50);
