@@ -16,6 +16,7 @@ from psycopg import pq
 from strongroom.engines.postgres.session import DEFAULTS, StoreRefused
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
+_TIMEOUT_S: Final = 3.0
 _LEVEL: Final = re.compile(r"synchronous_commit\s*=\s*([a-z_]+)")
 
 
@@ -25,11 +26,14 @@ class Address(msgspec.Struct, frozen=True):
     Attributes:
         shown: hosts and database, without the user and all secrets.
         demanded: the synchronous_commit that the URL sets.
+        hosts: libpq's connection string for each host.
+        timeout_s: for a connection to one of them.
     """
 
     shown: str
     demanded: str | None
-    conninfo: bytes
+    hosts: tuple[bytes, ...]
+    timeout_s: float
 
     def __repr__(self) -> str:
         return f"Address({self.shown!r})"
@@ -50,8 +54,25 @@ def address_of(url: str) -> Address:
     given = {one.keyword.decode(): one.val.decode() for one in options if one.val is not None}
     level = _LEVEL.search(given.get("options", ""))
     parameters = {**DEFAULTS, **given}
-    conninfo = " ".join(f"{name}={_quoted(value)}" for name, value in parameters.items())
-    return Address(_shown(given), None if level is None else level[1], conninfo.encode())
+    hosts = tuple(_conninfo({**parameters, **one}) for one in _single_hosts(given))
+    timeout = parameters["connect_timeout"]
+    timeout_s = float(timeout) if timeout.isdigit() and int(timeout) > 0 else _TIMEOUT_S
+    return Address(_shown(given), None if level is None else level[1], hosts, timeout_s)
+
+
+def _single_hosts(given: dict[str, str]) -> list[dict[str, str]]:
+    """The parameters host, hostaddr and port for each host of their lists."""
+    lists = {name: given[name].split(",") for name in ("host", "hostaddr", "port") if name in given}
+    count = max((len(one) for name, one in lists.items() if name != "port"), default=1)
+    # One port is that of all hosts.
+    return [
+        {name: one[at] if len(one) > 1 else one[0] for name, one in lists.items()}
+        for at in range(count)
+    ]
+
+
+def _conninfo(parameters: dict[str, str]) -> bytes:
+    return " ".join(f"{name}={_quoted(value)}" for name, value in parameters.items()).encode()
 
 
 def _shown(given: dict[str, str]) -> str:

@@ -12,14 +12,20 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import Clock
-from strongroom.engines.base import Unavailable
 from strongroom.engines.membership import GatewayRun, GatewayState
 from strongroom.engines.postgres.address import Address, address_of
 from strongroom.engines.postgres.clock import DatabaseClock
 from strongroom.engines.postgres.commits import Commits, Flights, Gate
 from strongroom.engines.postgres.contents import PostgresContents, Writer
 from strongroom.engines.postgres.gateways import PostgresGateways, joined
-from strongroom.engines.postgres.lanes import MISSING, Lane, Opener, Pool, reopened
+from strongroom.engines.postgres.lanes import (
+    MISSING,
+    Lane,
+    Opener,
+    Opening,
+    Pool,
+    unavailable,
+)
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.members import Members, Seen
 from strongroom.engines.postgres.notices import Notices
@@ -75,19 +81,25 @@ async def init_store(url: str, schema: str = DEFAULT_SCHEMA) -> None:
 
 
 async def _run_script(address: Address, sql: str) -> None:
-    try:
-        async with asyncio.timeout(_START_PATIENCE_S * 4):
-            session = await Session.connect(address.conninfo)
-            try:
-                await session.script(sql)
-            finally:
-                session.close()
-    except SqlError as error:
-        if error.state == "42501":
-            raise StoreMissing(MISSING) from None
-        raise StoreRefused(f"the store cannot be made: {error}") from None
-    except (SessionLost, TimeoutError) as error:
-        raise Unavailable(f"the database cannot be reached: {error}") from None
+    failure: Exception | None = None
+    for conninfo in address.hosts:
+        try:
+            session = await Session.connect(conninfo, address.timeout_s)
+        except SessionLost as error:
+            failure = error
+            continue
+        try:
+            await session.script(sql)
+        except SqlError as error:
+            if error.state == "42501":
+                raise StoreMissing(MISSING) from None
+            raise StoreRefused(f"the store cannot be made: {error}") from None
+        except SessionLost as error:
+            raise unavailable(error) from None
+        finally:
+            session.close()
+        return
+    raise unavailable(failure)
 
 
 async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS) -> PostgresEngine:
@@ -128,7 +140,11 @@ async def _make_if_missing(opener: Opener) -> None:
 
 
 async def _try(opener: Opener) -> None:
-    (await reopened(opener.open, _START_PATIENCE_S, accepts_refusal=True)).close()
+    opening = Opening(opener.open, accepts_refusal=True)
+    try:
+        (await opening.session(_START_PATIENCE_S)).close()
+    finally:
+        opening.cancel()
 
 
 def _assembled(
@@ -144,16 +160,18 @@ def _assembled(
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, what was told since the last heartbeat may lie ahead of it.
-    fell = seen.table.highest > seen.now
+    fell = seen.table.highest > seen.now + seen.shift
     floor = seen.table.highest + (_UNPUBLISHED if fell else 0)
     time = SharedTime(clock, floor, seen.shift, watchers)
-    state = GatewayState(run, seen.table, time.now() - (clock.boot_ticks() - sent_boot))
+    state = GatewayState(run, seen.table, sent_boot)
 
     def learned(now_seen: Seen) -> None:
         space.used_bytes = now_seen.used_bytes
         time.learn(now_seen.shift)
 
-    gateways = PostgresGateways(members, run, state, time, flights.stamps, life, learned)
+    gateways = PostgresGateways(
+        members, run, state, time, flights.stamps, clock.boot_ticks, life, learned
+    )
     numbers = LockNumbers(seen.salt)
     reading, updating = _pools(opener, run.number, options.connections)
     records = Records(reading, state.observe)

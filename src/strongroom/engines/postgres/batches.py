@@ -23,6 +23,10 @@ from strongroom.engines.postgres.places import place_of
 from strongroom.values import Purpose
 
 LOCKS_MAX: Final = 256
+_SINGLE_LOCKS_MAX: Final = 512
+"""A batch with more locks takes the store's own in place of them: PostgreSQL has room for some
+thousands in all sessions together."""
+STORE_LOCK: Final = 0
 BYTES_MAX: Final = 8 * 1024 * 1024
 
 
@@ -206,8 +210,7 @@ class Batch:
     def arguments(self) -> tuple[bytes, ...]:
         """The arrays of `commit_`, in its order: units are counted from 1."""
         units = list(enumerate(self.units, 1))
-        exclusive = {*self._by_partition, *self._by_content}
-        locks = sorted(exclusive | self._shared)
+        locks, exclusive = self._locks()
         partitions = [(n, id_, *stamps) for n, u in units for id_, stamps in u.partitions.items()]
         guards = [(n, place_of(ref), was) for n, u in units for ref, was in u.guards.items()]
         writes = [
@@ -226,6 +229,18 @@ class Batch:
             *_columns(adopted, wire.int8s, wire.int8s),
             *_columns(dropped, wire.int8s, wire.int8s, wire.int8s),
         )
+
+    def _locks(self) -> tuple[list[int], set[int]]:
+        """All locks in ascending order, and those of them that exclude readers of a partition.
+
+        Each batch shares the lock of the store, unless it takes that alone.
+        """
+        exclusive = {*self._by_partition, *self._by_content}
+        locks = exclusive | self._shared
+        if len(locks) > _SINGLE_LOCKS_MAX:
+            return [STORE_LOCK], {STORE_LOCK}
+        # The first of all, so that no two batches wait for each other.
+        return [STORE_LOCK, *sorted(locks)], exclusive
 
 
 def _columns(

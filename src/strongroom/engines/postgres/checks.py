@@ -17,6 +17,7 @@ _SETTINGS: Final = {
     "idle_session_timeout": "0",
     "idle_in_transaction_session_timeout": "0",
     "transaction_timeout": "0",
+    "client_connection_check_interval": "2000",
     "client_min_messages": "warning",  # a commit that no standby has confirmed is warned of
     "client_encoding": "UTF8",
     # Each statement has one good plan, by the index.
@@ -32,6 +33,7 @@ _READ: Final = (
     *("synchronous_commit", "fsync", "full_page_writes", "transaction_read_only"),
     *("server_encoding", "max_connections", "synchronous_standby_names", "server_version_num"),
 )
+_TIMELINE: Final = "pg_walfile_name(pg_current_wal_lsn())"
 _VERSION_MIN: Final = 140_000
 
 
@@ -54,6 +56,7 @@ async def settle(session: Session, schema: str, demanded: str | None) -> dict[st
     found = dict(zip((*_READ, "recovery"), row, strict=True))
     if (refusal := refusal_of(found, demanded)) is not None:
         raise StoreRefused(refusal)
+    session.timeline = int((await session.simple(f"SELECT {_TIMELINE}"))[0][0][:8], 16)
     return found
 
 

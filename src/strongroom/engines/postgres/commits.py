@@ -34,7 +34,7 @@ from strongroom.engines.base import (
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
 from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.batches import Batch, Unit, Update
-from strongroom.engines.postgres.lanes import PATIENCE_S, Lane, Pool, run_again
+from strongroom.engines.postgres.lanes import AGAIN_S, PATIENCE_S, Lane, Pool, run_again
 from strongroom.engines.postgres.places import place_of
 from strongroom.engines.postgres.schema import COMMIT, READ, SIZES
 from strongroom.engines.postgres.session import SessionLost, SqlError
@@ -45,6 +45,7 @@ _UPDATES_MAX: Final = 128
 _DEAD: Final = "SR003"
 _SUPERSEDED: Final = "SR004"
 _UNKNOWN_S: Final = 3600.0
+_RUN_BITS: Final = 40
 
 
 class Gate(msgspec.Struct, frozen=True):
@@ -113,7 +114,8 @@ class Commits:
         self._free = list(pool.lanes)
         self._busy: set[int] = set()
         self._flights = flights
-        self._numbers = itertools.count(1)
+        # No earlier run of a gateway with this number has used these.
+        self._numbers = itertools.count((gate.incarnation << _RUN_BITS) + 1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
         self.patience_s = PATIENCE_S
@@ -240,24 +242,23 @@ class Commits:
     async def _sent(self, lane: Lane, batch: Batch, number: int) -> list[Unit]:
         """Send a batch, answer the units that happened, and return them."""
         await self._pause()
-        session = await lane.session()
+        units, session = batch.units, await lane.session()
+        impatient = asyncio.get_running_loop().call_later(self.patience_s, _tell_unknown, units)
         try:
             answer = await session.run(COMMIT, *self._arguments(lane, number, batch))
+            failed_units, newest, grown = answer.rows[0]
+            failed = wire.numbers_of(failed_units or b"")
+            if answer.warned and len(failed) < len(units):
+                await lane.confirm(session)
+            self._gate.observe(wire.number_of(newest or b""))
+            self._space.add(wire.number_of(grown or b""))
         except SessionLost:
             failed = await self._outcome(lane, batch, number)
-            return self._settled(batch.units, failed)
         except SqlError as error:
-            return self._refused(batch.units, error)
-        failed_units, newest, grown = answer.rows[0]
-        failed = wire.numbers_of(failed_units or b"")
-        if answer.warned and len(failed) < len(batch.units):
-            with contextlib.suppress(SessionLost):
-                await lane.confirm(session)
-                return self._settled(batch.units, failed)
-            failed = await self._outcome(lane, batch, number)
-        self._gate.observe(wire.number_of(newest or b""))
-        self._space.add(wire.number_of(grown or b""))
-        return self._settled(batch.units, failed)
+            return await self._refused(units, error)
+        finally:
+            impatient.cancel()
+        return self._settled(units, failed)
 
     async def _pause(self) -> None:
         if self.before_commit is not None:
@@ -277,29 +278,24 @@ class Commits:
 
     async def _outcome(self, lane: Lane, batch: Batch, number: int) -> list[int]:
         """Find out which units of a batch failed, whose session was lost inside its commit."""
-        is_told = False
         while True:
-            try:
-                await lane.session(_UNKNOWN_S if is_told else self.patience_s)
-            except Unavailable:
-                if not is_told:
-                    unknown = CommitUnknown("the database did not tell the outcome of a commit")
-                    _fail([one.update for unit in batch.units for one in unit.members], unknown)
-                    is_told = True
-                continue
-            if lane.batch == number:
-                return lane.failed
-            return list(range(1, len(batch.units) + 1))
+            with contextlib.suppress(Unavailable):
+                await lane.session(_UNKNOWN_S)
+                break
+        if lane.batch == number:
+            return lane.failed
+        return list(range(1, len(batch.units) + 1))
 
-    def _refused(self, units: Sequence[Unit], error: SqlError) -> list[Unit]:
+    async def _refused(self, units: Sequence[Unit], error: SqlError) -> list[Unit]:
         """The server refused the whole batch, and nothing happened."""
-        if error.is_transient or error.state == _SUPERSEDED:
-            self._requeue(units, alone=False)
-            return []
         if error.state == _DEAD:
             self._gate.died()
             raise Unavailable("this gateway was declared dead: nothing was changed")
-        raise error.as_engine_error()
+        if not error.is_transient and error.state != _SUPERSEDED:
+            raise error.as_engine_error()
+        await asyncio.sleep(AGAIN_S)
+        self._requeue(units, alone=False)
+        return []
 
     def _settled(self, units: Sequence[Unit], failed: Sequence[int]) -> list[Unit]:
         stale = {number for number in failed if number > 0}
@@ -349,6 +345,12 @@ class Commits:
         growth = growth_bytes(writes, before.get)
         if growth > 0 and not self._space.has_room(growth, purpose):
             raise Full(purpose)
+
+
+def _tell_unknown(units: Sequence[Unit]) -> None:
+    """Callers do not wait longer for an outcome; it is still found out."""
+    unknown = CommitUnknown("the database did not tell the outcome of a commit in time")
+    _fail([one.update for unit in units for one in unit.members], unknown)
 
 
 def _fail(updates: Sequence[Update], error: Exception) -> None:

@@ -30,7 +30,7 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.gateways import Horizon, ReaderMark
 from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.lanes import Batcher, Pool, run_again
+from strongroom.engines.postgres.lanes import Batcher, Pool
 from strongroom.engines.postgres.schema import (
     CHUNKS,
     DISCARD,
@@ -136,18 +136,15 @@ class PostgresContents:
 
     async def _write_rows(self, calls: Sequence[Sequence[_Body]]) -> list[None]:
         rows = [row for call in calls for row in call]
-        async with self._pool.lane() as lane:
-            await run_again(
-                lane,
-                WRITE_CONTENTS,
-                wire.int8s([row.id for row in rows]),
-                wire.int8s([row.size_bytes for row in rows]),
-                wire.int8s([_signed(row.crc64) for row in rows]),
-                wire.byteas([row.data for row in rows]),
-                wire.int4(self._gateway.number),
-                wire.int8(self._gateway.incarnation),
-                wire.int4(lane.slot),
-            )
+        columns = (
+            wire.int8s([row.id for row in rows]),
+            wire.int8s([row.size_bytes for row in rows]),
+            wire.int8s([_signed(row.crc64) for row in rows]),
+            wire.byteas([row.data for row in rows]),
+            wire.int4(self._gateway.number),
+            wire.int8(self._gateway.incarnation),
+        )
+        await self._pool.write(WRITE_CONTENTS, lambda slot: (*columns, wire.int4(slot)))
         self._space.add(sum(row.size_bytes for row in rows))
         return [None] * len(calls)
 
@@ -156,19 +153,17 @@ class PostgresContents:
 
     async def write_chunk(self, content_id: int, at: int, data: bytes) -> None:
         self._space.check_body(at + len(data))
-        await self._pool.run(WRITE_CHUNK, wire.int8(content_id), wire.int8(at), data)
+        values = (wire.int8(content_id), wire.int8(at), data)
+        await self._pool.write(WRITE_CHUNK, lambda _: values)
 
     async def finish_long(self, content_id: int, size_bytes: int, checksum: int) -> None:
-        async with self._pool.lane() as lane:
-            await run_again(
-                lane,
-                FINISH_CONTENT,
-                wire.int8(content_id),
-                wire.int8(size_bytes),
-                wire.int8(_signed(checksum)),
-                wire.int4(self._gateway.number),
-                wire.int4(lane.slot),
-            )
+        values = (
+            wire.int8(content_id),
+            wire.int8(size_bytes),
+            wire.int8(_signed(checksum)),
+            wire.int4(self._gateway.number),
+        )
+        await self._pool.write(FINISH_CONTENT, lambda slot: (*values, wire.int4(slot)))
         self._space.add(size_bytes)
 
     async def open(self, content_id: int) -> Opened:
@@ -211,15 +206,12 @@ class PostgresContents:
         self._discards.call(content_id)
 
     async def _discard_rows(self, ids: Sequence[int]) -> list[None]:
-        async with self._pool.lane() as lane:
-            await run_again(
-                lane,
-                DISCARD,
-                wire.int8s(ids),
-                wire.int4(self._gateway.number),
-                wire.int8(self._gateway.incarnation),
-                wire.int4(lane.slot),
-            )
+        values = (
+            wire.int8s(ids),
+            wire.int4(self._gateway.number),
+            wire.int8(self._gateway.incarnation),
+        )
+        await self._pool.write(DISCARD, lambda slot: (*values, wire.int4(slot)))
         return [None] * len(ids)
 
     async def remove_dropped(self, horizon: Horizon) -> int:
@@ -229,15 +221,14 @@ class PostgresContents:
         pairs = [(wire.number_of(one or b""), wire.number_of(at or b"")) for one, at in rows]
         free = [one for one, at in pairs if horizon.frees(one, at) and one not in self.pins]
         if free:
-            await self._pool.run(REMOVE_DROPPED, wire.int8s(free))
+            ids = wire.int8s(free)
+            await self._pool.write(REMOVE_DROPPED, lambda _: (ids,))
         return len(pairs)
 
     async def remove_orphans(self) -> None:
         """Delete what dead gateways wrote and no commit adopted."""
-        async with self._pool.lane() as lane:
-            await run_again(
-                lane, REMOVE_ORPHANS, wire.int4(self._gateway.number), wire.int4(lane.slot)
-            )
+        number = wire.int4(self._gateway.number)
+        await self._pool.write(REMOVE_ORPHANS, lambda slot: (number, wire.int4(slot)))
 
     async def drain(self) -> None:
         for batcher in (self._writes, self._opens, self._discards):

@@ -36,8 +36,12 @@ async def joined(members: Members) -> tuple[GatewayRun, Seen]:
     answers."""
 
     def rule(seen: Seen) -> tuple[MembershipTable, GatewayRun] | None:
-        table = membership.remove_dead(seen.table, seen.now)
-        return membership.join(table, seen.now, max(seen.highest + 1, seen.now))
+        least = max(seen.highest + 1, seen.now + seen.shift)
+        # After an outage of the database no gateway looks alive. So the dead are removed only where
+        # a number is needed; heartbeats find them later.
+        return membership.join(seen.table, seen.now, least) or membership.join(
+            membership.remove_dead(seen.table, seen.now), seen.now, least
+        )
 
     changed = await members.change(rule)
     if changed is None:
@@ -53,6 +57,7 @@ class PostgresGateways:
         run: the gateway, which has joined.
         state: its own state since then.
         in_flight: the stamps of its decisions whose outcome it does not know.
+        boot_ticks: the clock by which it judges whether its heartbeat is late.
         life: whether its store serves; it is told when the gateway was declared dead.
         learned: is told what was seen with each look at the table.
 
@@ -69,6 +74,7 @@ class PostgresGateways:
         state: GatewayState,
         time: SharedTime,
         in_flight: Callable[[], Sequence[int]],
+        boot_ticks: Callable[[], int],
         life: Life,
         learned: Callable[[Seen], None],
     ) -> None:
@@ -77,10 +83,13 @@ class PostgresGateways:
         self.state = state
         self._time = time
         self._in_flight = in_flight
+        self._boot_ticks = boot_ticks
         self._life = life
         self._learned = learned
         self.is_dead = False
-        self._releases: set[asyncio.Task[object]] = set()
+        self._releases: set[asyncio.Task[None]] = set()
+        self._held: set[bytes] = set()
+        self._beating: asyncio.Task[bool] | None = None
         self.is_beating = True
         self.exclusive: ExclusiveRight | None = None
 
@@ -112,18 +121,28 @@ class PostgresGateways:
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
         await self.ensure_serving()
+        await asyncio.gather(*self._releases)
 
         def rule(seen: Seen) -> tuple[MembershipTable, None] | None:
-            table = membership.remove_dead(seen.table, seen.now)
+            table = self._without_dead(seen)
+            if table.holds.get(name) == self._run and name not in self._held:
+                return table, None  # it was granted, but the answer was lost
             granted = membership.grant_hold(table, name, self._run)
             return None if granted is None else (granted, None)
 
         changed = await self._members.change(rule)
-        if changed is None:
+        if changed is None or name in self._held:
             return None
+        self._held.add(name)
         # A gateway that was removed just now may have committed after the table was read.
         self.state.observe((await self._members.look()).highest)
         return PostgresRight(self, name)
+
+    def _without_dead(self, seen: Seen) -> MembershipTable:
+        """After an outage of the database no gateway looks alive. So only a gateway whose own
+        heartbeats were accepted lately removes others."""
+        is_late = self.state.is_late(self._boot_ticks())
+        return seen.table if is_late else membership.remove_dead(seen.table, seen.now)
 
     def begin_reading(self) -> GatewayReaderMark:
         if (error := self._life.why_stopped() or self.unavailability()) is not None:
@@ -139,7 +158,7 @@ class PostgresGateways:
     async def wait_for_earlier_commits(self, stamp: int) -> None:
         await self.ensure_serving()
         seen = await self._members.look()
-        known = max(self.state.last_stamp + 1, seen.highest + 1, self._time.now(), seen.now)
+        known = max(self.state.last_stamp + 1, seen.highest + 1, self._time.now())
         if stamp > max(known, seen.table.highest):
             raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
         self.state.observe(stamp - 1)
@@ -150,20 +169,28 @@ class PostgresGateways:
             if self.table.floor >= stamp:
                 return
             if self.has_others:
-                await self._members.send("beat")
+                self._members.send("beat")
             await asyncio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
             attempt += 1
 
     async def beat(self) -> bool:
-        """Send a heartbeat; return whether the gateway is still alive. Raises: Unavailable."""
+        """Send a heartbeat, or wait for the one under way; return whether the gateway is alive.
+
+        Raises: Unavailable.
+        """
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.ensure_future(self._beat())
+        return await asyncio.shield(self._beating)
+
+    async def _beat(self) -> bool:
         sent = 0
 
         def rule(seen: Seen) -> tuple[MembershipTable, None] | None:
             nonlocal sent
-            sent = self._time.now()
-            row = self.state.heartbeat(sent, self._in_flight())
-            table = membership.beat(seen.table, self.number, row, seen.now)
-            return None if table is None else (membership.remove_dead(table, seen.now), None)
+            sent = self._boot_ticks()
+            row = self.state.heartbeat(self._time.now(), self._in_flight())
+            table = membership.beat(self._without_dead(seen), self.number, row, seen.now)
+            return None if table is None else (table, None)
 
         changed = await self._members.change(rule)
         if changed is None:
@@ -193,7 +220,7 @@ class PostgresGateways:
         """Why it may neither read nor commit; None if it may."""
         if self.is_dead:
             return Unavailable(_DEAD)
-        if self.state.is_late(self._time.now()):
+        if self.state.is_late(self._boot_ticks()):
             return Unavailable(_LATE)
         return None
 
@@ -204,7 +231,7 @@ class PostgresGateways:
 
     async def ensure_live(self) -> None:
         """Raise Unavailable unless it may finish its work. A late heartbeat is sent first."""
-        if not self.is_dead and not self.state.is_late(self._time.now()):
+        if not self.is_dead and not self.state.is_late(self._boot_ticks()):
             return
         if self.is_beating and not self.is_dead:
             await self.beat()
@@ -217,6 +244,7 @@ class PostgresGateways:
         return is_held and self._life.why_stopped() is None and self.unavailability() is None
 
     def release(self, name: bytes) -> None:
+        self._held.discard(name)
         task = asyncio.ensure_future(self._release(name))
         self._releases.add(task)
         task.add_done_callback(self._releases.discard)

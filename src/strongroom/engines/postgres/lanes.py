@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Final, Generic, TypeVar
+from weakref import WeakSet
 
 from strongroom.engines.base import Unavailable
 from strongroom.engines.postgres import wire
@@ -37,6 +39,8 @@ R = TypeVar("R")
 
 PATIENCE_S: Final = 10.0
 """For so long a call waits for a database that does not answer, before it fails."""
+AGAIN_S: Final = 0.02
+_SETTLE_S: Final = 5.0
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 _TOO_MANY: Final = ("53300", "too many", "remaining connection slots")
 MISSING: Final = (
@@ -47,32 +51,67 @@ _log = logging.getLogger(__name__)
 
 
 class Opener:
-    """Opens sessions of a store.
+    """Opens sessions of a store, at the primary that was promoted last.
 
     Arguments:
         schema: the schema in which its tables are.
+
+    Attributes:
+        settings: those of the server, as the last session found them.
     """
 
     def __init__(self, address: Address, schema: str) -> None:
         self.address = address
         self.schema = schema
-        self.settings: dict[str, str] = {}  # of the server, as the last session found them
+        self.settings: dict[str, str] = {}
+        self._timeline = 0
+        self._sessions: WeakSet[Session] = WeakSet()
 
     async def open(self, notified: Callable[[str], None] | None = None) -> Session:
-        """Raises: SessionLost, StoreRefused."""
-        session = await Session.connect(self.address.conninfo, notified)
+        """Try one host after the other. Raises: SessionLost, StoreRefused: as the last one."""
+        failure: SessionLost | StoreRefused = SessionLost("the URL names no host")
+        for conninfo in self.address.hosts:
+            try:
+                return await self._open(conninfo, notified)
+            except (SessionLost, StoreRefused) as error:
+                failure = error
+        raise failure
+
+    async def _open(self, conninfo: bytes, notified: Callable[[str], None] | None) -> Session:
+        timeout_s = self.address.timeout_s
+        session = await Session.connect(conninfo, timeout_s, notified)
         try:
-            self.settings = await settle(session, self.schema, self.address.demanded)
-            await session.prepare(STATEMENTS)
+            async with asyncio.timeout(_SETTLE_S):
+                self.settings = await settle(session, self.schema, self.address.demanded)
+                await session.prepare(STATEMENTS)
+            self._check_timeline(session)
         except SqlError as error:
             session.close()
             if error.ends_session:
                 raise SessionLost(str(error)) from None
             raise _refusal(error) from None
+        except TimeoutError:
+            session.close()
+            raise SessionLost("the server accepts connections, but does not answer") from None
         except BaseException:
             session.close()
             raise
+        self._sessions.add(session)
         return session
+
+    def _check_timeline(self, session: Session) -> None:
+        """After a promotion, end all sessions of the old primary: what they show may be old."""
+        if session.timeline < self._timeline:
+            raise SessionLost("this server was the primary before another one was promoted")
+        if session.timeline > self._timeline:
+            self._timeline = session.timeline
+            for one in [one for one in self._sessions if one.timeline < session.timeline]:
+                one.close()
+
+    async def probe(self) -> None:
+        """Look whether another primary serves now, when the present one does not answer."""
+        with contextlib.suppress(SessionLost, StoreRefused):
+            (await self.open()).close()
 
 
 def _refusal(error: SqlError) -> StoreRefused:
@@ -100,6 +139,7 @@ class Lane:
         self._gateway = gateway
         self.slot = slot
         self._session: Session | None = None
+        self._opening: Opening | None = None
         self.epoch = self.batch = 0
         self.failed: list[int] = []
 
@@ -110,10 +150,12 @@ class Lane:
         """
         if self._session is not None and not self._session.is_lost:
             return self._session
-        self._session = await reopened(self._open, patience_s)
+        if self._opening is None or self._opening.is_over:
+            self._opening = Opening(self._confirmed)
+        self._session = await self._opening.session(patience_s)
         return self._session
 
-    async def _open(self) -> Session:
+    async def _confirmed(self) -> Session:
         session = await self._opener.open()
         try:
             await self.confirm(session)
@@ -123,9 +165,15 @@ class Lane:
         return session
 
     async def confirm(self, session: Session) -> None:
-        """Write the slot's row, and return when the write is safe wherever it must be."""
+        """Write the slot's row, and return when the write is safe wherever it must be.
+
+        Raises: SessionLost.
+        """
         while True:
-            answer = await session.run(CONFIRM, wire.int4(self._gateway), wire.int4(self.slot))
+            try:
+                answer = await session.run(CONFIRM, wire.int4(self._gateway), wire.int4(self.slot))
+            except SqlError as error:
+                raise SessionLost(str(error)) from None
             epoch, batch, failed, _ = answer.rows[0]
             self.epoch = wire.number_of(epoch or b"")
             self.batch = wire.number_of(batch or b"")
@@ -134,41 +182,69 @@ class Lane:
                 return
 
     def close(self) -> None:
+        if self._opening is not None:
+            self._opening.cancel()
         if self._session is not None:
             self._session.close()
-            self._session = None
 
 
-async def reopened(
-    open_: Callable[[], Awaitable[Session]], patience_s: float, *, accepts_refusal: bool = False
-) -> Session:
-    """Try to open a session again and again.
+class Opening:
+    """Opens a session, again and again, until it succeeds. Callers come and go meanwhile.
+
+    A session that waits for a standby is not given up with its caller: its server process would
+    wait on, and soon no connection would be left.
 
     Arguments:
         accepts_refusal: whether a server that cannot carry the store ends it. Later on, such a
             server may be a standby that is about to become the primary.
-
-    Raises: Unavailable, with the reason of the last attempt.
     """
-    loop = asyncio.get_running_loop()
-    until_s, attempt = loop.time() + patience_s, 0
-    while True:
+
+    def __init__(
+        self, open_: Callable[[], Awaitable[Session]], *, accepts_refusal: bool = False
+    ) -> None:
+        self._open = open_
+        self._accepts_refusal = accepts_refusal
+        self._failure: Exception | None = None
+        self._task = asyncio.ensure_future(self._until_open())
+
+    @property
+    def is_over(self) -> bool:
+        return self._task.done()
+
+    async def session(self, patience_s: float) -> Session:
+        """Raises: Unavailable, with the reason of the last attempt."""
         try:
-            async with asyncio.timeout_at(until_s):
-                return await open_()
-        except (SessionLost, SqlError, StoreRefused, TimeoutError) as error:
-            pause_s = _PAUSES_S[min(attempt, len(_PAUSES_S) - 1)]
-            is_final = accepts_refusal and isinstance(error, StoreRefused)
-            if is_final or loop.time() + pause_s >= until_s:
-                raise _unavailable(error) from None
-        attempt += 1
-        await asyncio.sleep(pause_s)
+            async with asyncio.timeout(patience_s):
+                return await asyncio.shield(self._task)
+        except TimeoutError:
+            raise unavailable(self._failure) from None
+
+    async def _until_open(self) -> Session:
+        for attempt in itertools.count():
+            try:
+                return await self._open()
+            except (SessionLost, StoreRefused) as error:
+                if self._accepts_refusal and isinstance(error, StoreRefused):
+                    raise
+                self._failure = error
+            await asyncio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+        raise AssertionError("it ends when it succeeds")
+
+    def cancel(self) -> None:
+        self._task.cancel()
+        self._task.add_done_callback(_close_opened)
 
 
-def _unavailable(error: Exception) -> Unavailable:
+def _close_opened(task: asyncio.Task[Session]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+def unavailable(error: Exception | None) -> Unavailable:
+    """Why the database cannot be used, in words for users."""
     if isinstance(error, StoreRefused):
         return error
-    text = str(error) or "it does not answer"
+    text = str(error or "") or "it does not answer"
     if any(sign in text for sign in _TOO_MANY):
         _log.error(
             "PostgreSQL has no connection left: raise its max_connections, or lower "
@@ -184,6 +260,7 @@ class Pool:
         self.lanes = lanes
         self._free = deque(lanes)
         self._waiting: deque[asyncio.Future[None]] = deque()
+        self._writers = asyncio.Semaphore(max(1, len(lanes) // 2))
         self._running: set[asyncio.Task[Answer]] = set()
 
     def __len__(self) -> int:
@@ -209,24 +286,52 @@ class Pool:
             self._wake()
 
     async def run(self, statement: Statement, *values: bytes | None) -> Answer:
-        """Execute a statement, again in another session if the first is lost. A caller that is
-        cancelled leaves it to end by itself.
+        """Execute a statement that changes nothing.
 
-        Raises: Unavailable, Full.
+        Raises: Unavailable: it was not answered within PATIENCE_S.
         """
-        task = asyncio.ensure_future(self._run(statement, values))
+        return await self._limited(self._run(statement, lambda _: values))
+
+    async def write(
+        self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
+    ) -> Answer:
+        """Execute a statement that may be repeated. Such statements may wait for a standby, so half
+        of the lanes are left for reads.
+
+        Arguments:
+            values: returns the parameters for the slot of a lane.
+
+        Raises: Unavailable: it was not answered within PATIENCE_S, and may yet happen; Full.
+        """
+        return await self._limited(self._write(statement, values))
+
+    async def _limited(self, work: Coroutine[object, object, Answer]) -> Answer:
+        """A caller that is cancelled, or has waited too long, leaves the work to end by itself."""
+        task = asyncio.ensure_future(work)
         self._running.add(task)
         task.add_done_callback(self._ended)
-        return await asyncio.shield(task)
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            raise unavailable(None) from None
 
     def _ended(self, task: asyncio.Task[Answer]) -> None:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # its caller may have gone
 
-    async def _run(self, statement: Statement, values: Sequence[bytes | None]) -> Answer:
+    async def _write(
+        self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
+    ) -> Answer:
+        async with self._writers:
+            return await self._run(statement, values)
+
+    async def _run(
+        self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
+    ) -> Answer:
         async with self.lane() as lane:
-            return await run_again(lane, statement, *values)
+            return await run_again(lane, statement, *values(lane.slot))
 
     def _wake(self) -> None:
         while self._waiting:
@@ -235,7 +340,11 @@ class Pool:
                 turn.set_result(None)
                 return
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        """End all sessions, and what waits for them."""
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
         for lane in self.lanes:
             lane.close()
 
@@ -253,12 +362,13 @@ async def run_again(lane: Lane, statement: Statement, *values: bytes | None) -> 
             answer = await session.run(statement, *values)
         except SessionLost as error:
             if loop.time() >= until_s:
-                raise _unavailable(error) from None
+                raise unavailable(error) from None
             continue
         except SqlError as error:
-            if error.is_transient and loop.time() < until_s:
-                continue
-            raise error.as_engine_error() from None
+            if not error.is_transient or loop.time() >= until_s:
+                raise error.as_engine_error() from None
+            await asyncio.sleep(AGAIN_S)
+            continue
         if not answer.warned:
             return answer
 

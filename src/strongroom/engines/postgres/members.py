@@ -10,10 +10,9 @@ is live: each commit checks that. A gateway is removed only after its commits un
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -21,7 +20,7 @@ from strongroom.clock import Clock
 from strongroom.engines.membership import MembershipTable
 from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.lanes import Opener, reopened
+from strongroom.engines.postgres.lanes import AGAIN_S, Opener, Opening, unavailable
 from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, VERSION
 from strongroom.engines.postgres.session import (
     Answer,
@@ -36,6 +35,7 @@ T = TypeVar("T")
 
 _PATIENCE_S: Final = 4.0
 """Shorter than a gateway may be without a heartbeat."""
+_START_S: Final = 5.0
 
 
 class Seen(msgspec.Struct, frozen=True):
@@ -43,7 +43,7 @@ class Seen(msgspec.Struct, frozen=True):
 
     Attributes:
         version: how often the table was changed.
-        now: store time by the table's clock.
+        now: the table's clock, without the shift.
         highest: the greatest stamp that was ever committed.
         used_bytes: see Space.
         shift: by how many ticks a test has moved store time.
@@ -90,12 +90,14 @@ class Members:
         self._opened = opened
         self._turn = asyncio.Lock()
         self._session: Session | None = None
+        self._opening: Opening | None = None
+        self._probing: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[Any]] = set()
         self.seen: Seen | None = None
 
     async def look(self) -> Seen:
         """Raises: Unavailable."""
-        async with self._turn:
-            return await self._again(self._look)
+        return await self._limited(self._in_turn(self._look))
 
     async def change(
         self, rule: Callable[[Seen], tuple[MembershipTable, T] | None]
@@ -103,51 +105,92 @@ class Members:
         """Change the table by a pure rule, which may run more than once. Return the table after
         the change with the rule's result, None if the rule refuses.
 
-        Raises: Unavailable: whether it was changed is unknown.
+        Raises: Unavailable: whether it was changed is unknown, and it may yet be changed.
         """
-        async with self._turn:
-            while True:
-                seen = await self._again(self._look)
-                ruled = rule(seen)
-                if ruled is None:
-                    return None
-                table, result = ruled
-                if await self._again(functools.partial(self._swap, seen, table)):
-                    self.seen = msgspec.structs.replace(seen, table=table, version=seen.version + 1)
-                    return self.seen, result
+        return await self._limited(self._change(rule))
 
-    async def send(self, payload: str) -> None:
-        """Tell all other gateways. It is a hint, which may be lost; so it need not be durable."""
+    async def _change(
+        self, rule: Callable[[Seen], tuple[MembershipTable, T] | None]
+    ) -> tuple[Seen, T] | None:
+        while True:
+            seen = await self._in_turn(self._look)
+            ruled = rule(seen)
+            if ruled is None:
+                return None
+            table, result = ruled
+            if table == seen.table:
+                return seen, result
+            if await self._in_turn(functools.partial(self._swap, seen, table)):
+                self.seen = msgspec.structs.replace(seen, table=table, version=seen.version + 1)
+                return self.seen, result
+
+    def send(self, payload: str) -> None:
+        """Tell all other gateways soon. It is a hint, which may be lost."""
+        self._do(self._in_turn(functools.partial(self._send, payload)))
+
+    async def _send(self, payload: str, session: Session) -> None:
         assert self.seen is not None
-        async with self._turn:
-            with contextlib.suppress(SessionLost, SqlError):
-                session = await self._opened_session()
-                await session.script(
-                    "BEGIN; SET LOCAL synchronous_commit = off; "
-                    f"SELECT pg_notify('{channel_of(self.seen.salt)}', '{payload}'); COMMIT"
-                )
+        channel = channel_of(self.seen.salt)
+        # A hint need not be durable, so it waits for no standby.
+        await session.script(
+            "BEGIN; SET LOCAL synchronous_commit = off; "
+            f"SELECT pg_notify('{channel}', '{payload}'); COMMIT"
+        )
 
-    def close(self) -> None:
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._opening is not None:
+            self._opening.cancel()
         if self._session is not None:
             self._session.close()
 
-    async def _again(self, ask: Callable[[Session], Awaitable[T]]) -> T:
-        loop = asyncio.get_running_loop()
-        until_s = loop.time() + _PATIENCE_S
-        while True:
-            session = await self._opened_session(max(0.1, until_s - loop.time()))
-            try:
-                async with asyncio.timeout_at(until_s):
-                    return await ask(session)
-            except SqlError as error:
-                if not error.is_transient or loop.time() >= until_s:
-                    raise error.as_engine_error() from None
-            except (SessionLost, TimeoutError):
-                session.close()
+    def _do(self, work: Coroutine[object, object, T]) -> asyncio.Task[T]:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
 
-    async def _opened_session(self, patience_s: float = _PATIENCE_S) -> Session:
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()  # its caller may have gone
+
+    async def _limited(self, work: Coroutine[object, object, T]) -> T:
+        """A statement that waits for a standby is not given up with its caller: its server process
+        would wait on, and soon no connection would be left."""
+        task = self._do(work)
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
+                return await asyncio.shield(task)
+        except TimeoutError:
+            if self._probing is None or self._probing.done():
+                self._probing = self._do(self._opener.probe())
+            raise unavailable(None) from None
+
+    async def _in_turn(self, ask: Callable[[Session], Awaitable[T]]) -> T:
+        """Ask in the session, one after the other; again in a new session if it is lost.
+
+        Raises: Unavailable.
+        """
+        async with self._turn:
+            while True:
+                session = await self._opened_session()
+                try:
+                    return await ask(session)
+                except SqlError as error:
+                    if not error.is_transient:
+                        raise error.as_engine_error() from None
+                    await asyncio.sleep(AGAIN_S)
+                except SessionLost:
+                    session.close()
+
+    async def _opened_session(self) -> Session:
         if self._session is None or self._session.is_lost:
-            self._session = await reopened(self._open, patience_s)
+            if self._opening is None or self._opening.is_over:
+                self._opening = Opening(self._open, accepts_refusal=self.seen is None)
+            self._session = await self._opening.session(_START_S)
             self._opened()
         return self._session
 
@@ -189,7 +232,7 @@ class Members:
         return Seen(
             msgspec.msgpack.decode(body, type=MembershipTable) if body else MembershipTable(),
             wire.number_of(version or b""),
-            database + moved,
+            database,
             wire.number_of(highest or b""),
             wire.number_of(used or b""),
             moved,

@@ -91,4 +91,4 @@ class LockNumbers:
     def of(self, partition: Partition) -> int:
         keyspace, name = partition
         digest = blake2b(_escaped(keyspace) + _END + name, digest_size=8, key=self._salt).digest()
-        return int.from_bytes(digest, "big", signed=True)
+        return int.from_bytes(digest, "big", signed=True) or 1  # 0 is the store's

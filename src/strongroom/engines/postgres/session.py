@@ -25,14 +25,20 @@ Row = list[bytes | None]
 _BINARY: Final = pq.Format.BINARY
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK, pq.ExecStatus.EMPTY_QUERY)
 _WARNINGS: Final = (b"WARNING", b"ERROR", b"FATAL", b"PANIC")
+# The messages of a refused connection have no SQLSTATE at the client.
+_REFUSED_WORDS: Final = (
+    *("authentication failed", "no pg_hba.conf entry", "no password supplied", "does not exist"),
+    *("certificate", "does not support SSL", "permission denied", "is not permitted to log in"),
+)
 _FULL_STATES: Final = ("53100",)
-_AGAIN_STATES: Final = ("40001", "40P01", "55P03")
+# Deadlocks and the like; cancelled by an administrator; no room for locks.
+_AGAIN_STATES: Final = ("40001", "40P01", "55P03", "57014", "53200")
 _GONE_CLASSES: Final = ("08", "57P")
 DEFAULTS: Final = {
     "application_name": "strongroom",
     # A standby's data may be old.
     "target_session_attrs": "read-write",
-    "connect_timeout": "5",
+    "connect_timeout": "3",
     # The kernel detects a dead peer, also while the session is idle.
     "keepalives_idle": "5",
     "keepalives_interval": "2",
@@ -100,6 +106,9 @@ class Session:
 
     Arguments:
         notified: is told the payload of each notification.
+
+    Attributes:
+        timeline: of the server; each promotion begins a new one.
     """
 
     def __init__(self, connection: PGconn, notified: Callable[[str], None] | None) -> None:
@@ -113,6 +122,7 @@ class Session:
         self._warned = False
         self._writing = False
         self.is_lost = False
+        self.timeline = 0
         connection.nonblocking = 1
         connection.notice_handler = self._notice
         self._fd = connection.socket
@@ -120,19 +130,28 @@ class Session:
 
     @classmethod
     async def connect(
-        cls, conninfo: bytes, notified: Callable[[str], None] | None = None
+        cls, conninfo: bytes, timeout_s: float, notified: Callable[[str], None] | None = None
     ) -> Session:
-        """Raises: SessionLost: no server answers, or each refuses."""
+        """Connect to one host; libpq's own time limit does not apply to calls that do not block.
+
+        Raises: SessionLost: no server answers, or it may answer later; StoreRefused: it refuses.
+        """
         try:
             connection = pq.PGconn.connect_start(conninfo)
             try:
-                await _until_connected(connection)
+                async with asyncio.timeout(timeout_s):
+                    await _until_connected(connection)
                 return cls(connection, notified)
             except BaseException:
                 connection.finish()
                 raise
-        except psycopg.Error as error:
-            raise SessionLost(one_line(str(error))) from None
+        except TimeoutError:
+            raise SessionLost(f"no connection within {timeout_s:g} s") from None
+        except (psycopg.Error, SessionLost) as error:
+            text = one_line(str(error))
+            if any(words in text for words in _REFUSED_WORDS):
+                raise StoreRefused(f"PostgreSQL refuses the connection: {text}") from None
+            raise SessionLost(text) from None
 
     async def prepare(self, statements: Sequence[Statement]) -> None:
         for one in statements:

@@ -191,8 +191,8 @@ class PostgresEngine(WaitingEngine):
         task.add_done_callback(self._shifts.discard)
 
     async def _tell_advance(self, ticks: int) -> None:
-        await self._parts.reading.run(SHIFT, wire.int8(ticks))
-        await self._parts.members.send("shift")
+        await self._parts.reading.write(SHIFT, lambda _: (wire.int8(ticks),))
+        self._parts.members.send("shift")
 
     async def health(self, timeout_s: float) -> Health:
         if self._parts.life.why_stopped() is not None or self.gateways.is_dead:
@@ -249,7 +249,7 @@ class PostgresEngine(WaitingEngine):
         if forgets:
             await self._parts.contents.remove_orphans()
             floor = wire.int8(self.gateways.table.floor)
-            await self._parts.reading.run(FORGET_PARTITIONS, floor)
+            await self._parts.reading.write(FORGET_PARTITIONS, lambda _: (floor,))
 
     async def close(self) -> None:
         parts = self._parts
@@ -266,8 +266,9 @@ class PostgresEngine(WaitingEngine):
         await parts.contents.drain()
         await parts.records.drain()
         await parts.gateways.leave()
-        for closed in (parts.updating, parts.reading, parts.members):
-            closed.close()
+        await parts.updating.close()
+        await parts.reading.close()
+        await parts.members.close()
 
 
 async def _quietly(work: Coroutine[object, object, None]) -> None:

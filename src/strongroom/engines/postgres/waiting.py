@@ -38,7 +38,7 @@ class Waits:
         self,
         watchers: Watchers,
         versions: Callable[[Sequence[Ref]], Awaitable[list[int | None]]],
-        send: Callable[[str], Awaitable[None]],
+        send: Callable[[str], None],
         has_others: Callable[[], bool],
     ) -> None:
         self._watchers = watchers
@@ -80,7 +80,7 @@ class Waits:
             await asyncio.sleep(_GATHER_S)
             changed, self._changed = sorted(self._changed), set()
             for payload in payloads(changed):
-                await self._send(payload)
+                self._send(payload)
 
     def hinted(self, hashes: Iterable[str]) -> None:
         """Another gateway has changed records with these hashes."""
