@@ -20,6 +20,7 @@ from strongroom.engines.postgres.contents import PostgresContents, Writer
 from strongroom.engines.postgres.gateways import PostgresGateways, joined
 from strongroom.engines.postgres.lanes import (
     MISSING,
+    POOLED,
     Lane,
     Opener,
     Opening,
@@ -226,7 +227,4 @@ async def _check_sessions(engine: PostgresEngine, opener: Opener, connections: i
     sessions = await asyncio.gather(*(lane.session(_START_PATIENCE_S) for lane in lanes))
     processes = [(await one.simple("SELECT pg_backend_pid()"))[0][0] for one in sessions]
     if len(set(processes)) < len(processes):
-        raise StoreRefused(
-            "a pooler between this server and PostgreSQL lends its connections by transaction; "
-            "set its pool_mode to session, or connect to PostgreSQL itself"
-        )
+        raise StoreRefused(POOLED)

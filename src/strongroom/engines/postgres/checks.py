@@ -28,7 +28,7 @@ _SETTINGS: Final = {
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
-_LEVELS: Final = ("off", "local", "remote_write", "on", "remote_apply")
+_LEVELS: Final = ("", "off", "local", "remote_write", "on", "remote_apply")
 _READ: Final = (
     *("synchronous_commit", "fsync", "full_page_writes", "transaction_read_only"),
     *("server_encoding", "max_connections", "synchronous_standby_names", "server_version_num"),
@@ -74,7 +74,8 @@ def refusal_of(found: dict[str, str], demanded: str | None = None) -> str | None
     for name in ("fsync", "full_page_writes"):
         if found[name] != "on":
             return f"{name} is off, so a crash could lose what was acknowledged; set {name} to on"
-    level, least = found["synchronous_commit"], demanded or "remote_write"
+    level = found["synchronous_commit"]
+    least = max("remote_write", demanded or "", key=_LEVELS.index)
     if _LEVELS.index(level) < _LEVELS.index(least):
         return (
             f"synchronous_commit is {level}, but at least {least} is needed, else a crash or a "

@@ -43,6 +43,12 @@ AGAIN_S: Final = 0.02
 _SETTLE_S: Final = 5.0
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 _TOO_MANY: Final = ("53300", "too many", "remaining connection slots")
+# A statement is prepared already, or not at all.
+_OTHERS_STATEMENTS: Final = ("42P05", "26000")
+POOLED: Final = (
+    "a pooler between this server and PostgreSQL lends its connections by transaction; set its "
+    "pool_mode to session, or connect to PostgreSQL itself"
+)
 MISSING: Final = (
     "this database has no store; make one with `strongroom store init URL`, by a role that may "
     "create tables"
@@ -122,6 +128,8 @@ def _refusal(error: SqlError) -> StoreRefused:
             f"the role may not use the store ({error.text}); `strongroom store init URL "
             "--print-sql ROLE` shows what it must be granted"
         )
+    if error.state in _OTHERS_STATEMENTS:
+        return StoreRefused(POOLED)
     return StoreRefused(f"PostgreSQL cannot serve the store: {error}")
 
 

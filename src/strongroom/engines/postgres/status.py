@@ -1,0 +1,205 @@
+"""What an operator sees of a store: its gateways, standbys and tables, and what holds vacuum back.
+
+Lives here: the question and its answer as values. Must not live here: what of it needs an operator
+(cli/). Source: PostgreSQL's manual, "The Cumulative Statistics System" and "Routine Vacuuming".
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from strongroom.clock import SystemClock
+from strongroom.engines.postgres.address import address_of
+from strongroom.engines.postgres.assembly import DEFAULTS, PostgresOptions
+from strongroom.engines.postgres.clock import DatabaseClock
+from strongroom.engines.postgres.lanes import Opener, unavailable
+from strongroom.engines.postgres.members import Members, Seen
+from strongroom.engines.postgres.notices import Notices
+from strongroom.engines.postgres.schema import VERSION
+from strongroom.engines.postgres.session import Session, SessionLost, SqlError
+from strongroom.values import TICKS_PER_S
+
+_TABLES: Final = """
+SELECT c.relname, pg_total_relation_size(c.oid), coalesce(s.n_live_tup, 0),
+    coalesce(s.n_dead_tup, 0),
+    coalesce(extract(epoch FROM now() - greatest(s.last_vacuum, s.last_autovacuum)), -1)
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+LEFT JOIN pg_stat_user_tables s ON s.relid = c.oid
+WHERE n.nspname = $1 AND c.relkind = 'r' ORDER BY 2 DESC, 1"""
+_STANDBYS: Final = """
+SELECT application_name, coalesce(state, ''), coalesce(sync_state, ''),
+    coalesce(pg_wal_lsn_diff(pg_current_wal_lsn(), flush_lsn), -1)
+FROM pg_stat_replication ORDER BY 1"""
+_HORIZONS: Final = """
+SELECT 'process', pid::text, age(backend_xmin)::text, coalesce(state, ''),
+    coalesce(extract(epoch FROM now() - xact_start), 0)
+FROM pg_stat_activity WHERE backend_xmin IS NOT NULL AND pid <> pg_backend_pid()
+UNION ALL SELECT 'slot', slot_name, age(coalesce(xmin, catalog_xmin))::text,
+    CASE WHEN active THEN 'active' ELSE 'inactive' END, 0
+FROM pg_replication_slots WHERE coalesce(xmin, catalog_xmin) IS NOT NULL
+UNION ALL SELECT 'standby', application_name, age(backend_xmin)::text, coalesce(state, ''), 0
+FROM pg_stat_replication WHERE backend_xmin IS NOT NULL
+UNION ALL SELECT 'prepared transaction', gid, age(transaction)::text, '',
+    extract(epoch FROM now() - prepared)
+FROM pg_prepared_xacts"""
+_COUNTS: Final = """
+SELECT (SELECT count(*) FROM dropped), (SELECT count(*) FROM contents WHERE NOT is_adopted),
+    (SELECT version FROM store)"""
+
+
+class GatewayStatus(msgspec.Struct, frozen=True):
+    """One gateway. `heartbeat_age_s` is counted by the database's clock."""
+
+    number: int
+    incarnation: int
+    heartbeat_age_s: float
+    holds: tuple[str, ...]
+
+
+class StandbyStatus(msgspec.Struct, frozen=True):
+    """One standby. `sync_state` is PostgreSQL's: sync, quorum, potential or async.
+
+    Attributes:
+        behind_bytes: of the log that it has not flushed; -1 = this role may not know.
+    """
+
+    name: str
+    state: str
+    sync_state: str
+    behind_bytes: int
+
+
+class TableStatus(msgspec.Struct, frozen=True):
+    """One table. Numbers of rows are PostgreSQL's estimates.
+
+    Attributes:
+        size_bytes: with its indexes.
+        vacuumed_s: how long ago it was vacuumed; None = never.
+    """
+
+    name: str
+    size_bytes: int
+    live_rows: int
+    dead_rows: int
+    vacuumed_s: float | None
+
+
+class OldSnapshot(msgspec.Struct, frozen=True):
+    """Something that keeps vacuum from removing dead rows.
+
+    Attributes:
+        kind: process, slot, standby (hot_standby_feedback) or prepared transaction.
+        age: in transactions.
+        open_s: for how long a transaction has been open.
+    """
+
+    kind: str
+    name: str
+    age: int
+    state: str
+    open_s: float
+
+
+class StoreStatus(msgspec.Struct, frozen=True):
+    """A store at one time.
+
+    Attributes:
+        version: of its tables; `program_version` is the one of this program.
+        floor: no commit with a smaller stamp can happen any more.
+        used_bytes: of keys, values and bodies.
+        dropped: contents that are deleted once nobody reads them.
+        unadopted: contents that are being uploaded, or were left by a dead gateway.
+        old_snapshots: the oldest first.
+    """
+
+    server_version: str
+    version: int
+    program_version: int
+    synchronous_commit: str
+    synchronous_standby_names: str
+    standbys: tuple[StandbyStatus, ...]
+    gateways: tuple[GatewayStatus, ...]
+    floor: int
+    used_bytes: int
+    dropped: int
+    unadopted: int
+    tables: tuple[TableStatus, ...]
+    old_snapshots: tuple[OldSnapshot, ...]
+
+
+async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreStatus:
+    """Look at a store without joining it. Raises: Unavailable, StoreRefused."""
+    address = address_of(url)
+    opener, notices = Opener(address, options.schema), Notices()
+    clock = DatabaseClock(SystemClock())
+    members = Members(opener, clock, None, notices.notified, notices.session_opened)
+    try:
+        seen = await members.look()
+        session = await opener.open()
+        try:
+            return await _status(session, opener, seen)
+        finally:
+            session.close()
+    except SqlError as error:
+        raise error.as_engine_error() from None
+    except SessionLost as error:
+        raise unavailable(error) from None
+    finally:
+        await members.close()
+
+
+async def _status(session: Session, opener: Opener, seen: Seen) -> StoreStatus:
+    settings = opener.settings
+    ((dropped, unadopted, version),) = await session.simple(_COUNTS)
+    tables = await session.simple(_TABLES, opener.schema)
+    horizons = await session.simple(_HORIZONS)
+    return StoreStatus(
+        server_version=(await session.simple("SHOW server_version"))[0][0],
+        version=int(version),
+        program_version=VERSION,
+        synchronous_commit=settings["synchronous_commit"],
+        synchronous_standby_names=settings["synchronous_standby_names"],
+        standbys=tuple(
+            StandbyStatus(name, state, sync, int(float(behind)))
+            for name, state, sync, behind in await session.simple(_STANDBYS)
+        ),
+        gateways=_gateways(seen),
+        floor=seen.table.floor,
+        used_bytes=seen.used_bytes,
+        dropped=int(dropped),
+        unadopted=int(unadopted),
+        tables=tuple(
+            TableStatus(name, int(size), int(live), int(dead), None if ago == "-1" else float(ago))
+            for name, size, live, dead, ago in tables
+        ),
+        old_snapshots=tuple(
+            sorted(
+                (
+                    OldSnapshot(kind, name, int(age), state, float(open_s))
+                    for kind, name, age, state, open_s in horizons
+                ),
+                key=lambda one: -one.age,
+            )
+        ),
+    )
+
+
+def _gateways(seen: Seen) -> tuple[GatewayStatus, ...]:
+    table = seen.table
+    return tuple(
+        GatewayStatus(
+            number,
+            row.incarnation,
+            max(0.0, (seen.now - row.received_at) / TICKS_PER_S),
+            tuple(
+                sorted(
+                    name.decode("utf-8", "replace")
+                    for name, holder in table.holds.items()
+                    if holder.number == number
+                )
+            ),
+        )
+        for number, row in sorted(table.rows.items())
+    )
