@@ -20,6 +20,7 @@ from benchmarks.comparison import throughput
 from benchmarks.console_cost import console_cost
 from benchmarks.endpoint import UnexpectedAnswer
 from benchmarks.engine import EngineFailed
+from benchmarks.engines import engines
 from benchmarks.etcd import ETCD, EtcdFailed, etcd_version
 from benchmarks.fairness.measuring import fairness
 from benchmarks.files import files, samba_version
@@ -44,8 +45,9 @@ PARTS: Final = (
     "coordination", "tables", "queues", "tags", "throughput", "listing", "restart", "scale",
     "memory", "files",
 )  # fmt: skip
-# These parts run only on request: the first has a duration of its own, the others take minutes.
-LONG_PARTS: Final = ("soak", "fairness", "console")
+# These parts run only on request: the first has a duration of its own, others take minutes, and
+# the last needs a PostgreSQL.
+LONG_PARTS: Final = ("soak", "fairness", "console", "engines")
 _RESULTS: Final = Path(__file__).parent / "results" / "latest.json"
 
 
@@ -130,6 +132,8 @@ class Run:
             yield from files(self.folder / "files", self.scope.turns)
         if "console" in self.parts and STRONGROOM in self.names:
             yield from console_cost(self.folder, self.scope.turns)
+        if "engines" in self.parts and STRONGROOM in self.names:
+            yield from engines(self.folder, self.scope.turns)
         if "fairness" in self.parts:
             yield from fairness(self.folder)
         if "soak" in self.parts:
@@ -244,7 +248,7 @@ def _folder(given: Path | None) -> Iterator[Path]:
 
 def _versions(names: tuple[str, ...], parts: tuple[str, ...]) -> dict[str, str]:
     """Return the version of each program in the run."""
-    others = set(parts) - {"coordination", "files", "console"}
+    others = set(parts) - {"coordination", "files", "console", "engines"}
     found = {name: _version(name) for name in names if others or name == STRONGROOM}
     etcd = etcd_version() if "coordination" in parts else None
     samba = samba_version() if "files" in parts else None

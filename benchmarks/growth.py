@@ -40,7 +40,7 @@ def listing(servers: Sequence[Server], blobs: int, turns: Turns) -> Iterator[Row
     found: dict[str, list[Slice]] = {server.name: [] for server in servers}
     for server in turns.of(servers):
         with server.awake():
-            load = _page(server.endpoint, turns.slice_s)
+            load = page_load(server.endpoint, turns.slice_s)
             found[server.name].append(measure(server, server.endpoint, load, lambda report: 0.0))
     ours, theirs = (found.get(name, []) for name in (STRONGROOM, AZURITE))
     a, b = (median(slices, lambda one: one.p50_ms) for slices in (ours, theirs))
@@ -53,7 +53,8 @@ def listing(servers: Sequence[Server], blobs: int, turns: Turns) -> Iterator[Row
     )  # fmt: skip
 
 
-def _page(endpoint: Endpoint, slice_s: float) -> Load:
+def page_load(endpoint: Endpoint, slice_s: float) -> Load:
+    """Return the load of one client that lists a page of 5,000 again and again."""
     path = f"{_CONTAINER}?restype=container&comp=list&maxresults={PAGE}"
     return Load((endpoint.step("page", "GET", path, 200),), 1, slice_s, slice_s / 4)
 

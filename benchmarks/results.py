@@ -68,6 +68,13 @@ TARGETS: Final = {
     ("gate, 10 % of hints lost: stranded", 50): Target(0, at_least=False, of_ratio=False),
     ("idle waiter", 16): Target(0.2, at_least=False, of_ratio=False),
 }
+TARGETS_OF_ENGINES: Final = {
+    ("GET 1 KiB over PostgreSQL", 32): ratio_at_least(0.35),
+    ("PUT 1 KiB over PostgreSQL", 32): ratio_at_least(0.35),
+    ("lease cycle over PostgreSQL", 32): ratio_at_least(0.35),
+    ("insert entity over PostgreSQL", 32): ratio_at_least(0.4),
+    ("list a page of 5,000 over PostgreSQL", 1): Target(1.5, at_least=False, of_ratio=True),
+}
 TARGETS_OF_FILES: Final = {
     ("SMB put 256 MiB, encrypted", 1): ratio_at_least(0.3),
     ("SMB get 256 MiB, encrypted", 1): ratio_at_least(0.3),
@@ -146,7 +153,7 @@ def row(
     other: str = AZURITE,
 ) -> Row:
     """Return a row with its target from the table."""
-    target = {**TARGETS, **TARGETS_OF_FILES}.get((measure, connections))
+    target = {**TARGETS, **TARGETS_OF_FILES, **TARGETS_OF_ENGINES}.get((measure, connections))
     middle = None if ratio is None else ratio.median
     spread = None if ratio is None else (ratio.low, ratio.high)
     reached = target.reached(strongroom, middle) if target and strongroom is not None else None
