@@ -44,7 +44,7 @@ from strongroom.engines.postgres.schema import (
 )
 from strongroom.engines.postgres.space import Space
 
-_CHUNK_BYTES: Final = 256 * 1024
+CHUNK_BYTES: Final = 256 * 1024
 _READ_BYTES: Final = CHUNK_BYTES_MAX
 _BATCH_MAX: Final = 64
 _SIGN: Final = 1 << 63
@@ -139,7 +139,7 @@ class PostgresContents:
         columns = (
             wire.int8s([row.id for row in rows]),
             wire.int8s([row.size_bytes for row in rows]),
-            wire.int8s([_signed(row.crc64) for row in rows]),
+            wire.int8s([signed(row.crc64) for row in rows]),
             wire.byteas([row.data for row in rows]),
             wire.int4(self._gateway.number),
             wire.int8(self._gateway.incarnation),
@@ -160,7 +160,7 @@ class PostgresContents:
         values = (
             wire.int8(content_id),
             wire.int8(size_bytes),
-            wire.int8(_signed(checksum)),
+            wire.int8(signed(checksum)),
             wire.int4(self._gateway.number),
         )
         await self._pool.write(FINISH_CONTENT, lambda slot: (*values, wire.int4(slot)))
@@ -256,9 +256,9 @@ class _Writing:
         self._crc = crc64(chunk, self._crc)
         if self._digest is not None:
             self._digest.update(chunk)
-        while len(self._buffer) >= _CHUNK_BYTES:
-            await self._send(bytes(self._buffer[:_CHUNK_BYTES]))
-            del self._buffer[:_CHUNK_BYTES]
+        while len(self._buffer) >= CHUNK_BYTES:
+            await self._send(bytes(self._buffer[:CHUNK_BYTES]))
+            del self._buffer[:CHUNK_BYTES]
 
     async def finished(self) -> Written:
         size_bytes = self._at + len(self._buffer)
@@ -326,7 +326,7 @@ class LongContent:
         end = offset + length
         while offset < end:
             last = min(end, offset + _READ_BYTES)
-            first_chunk = offset - offset % _CHUNK_BYTES
+            first_chunk = offset - offset % CHUNK_BYTES
             answer = await self._pool.run(
                 CHUNKS, wire.int8(self._id), wire.int8(first_chunk), wire.int8(last)
             )
@@ -358,5 +358,6 @@ class LongContent:
             self._unpin = None
 
 
-def _signed(checksum: int) -> int:
+def signed(checksum: int) -> int:
+    """A checksum as PostgreSQL keeps it, which has no unsigned numbers."""
     return checksum - 2 * _SIGN if checksum >= _SIGN else checksum

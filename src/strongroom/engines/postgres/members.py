@@ -216,12 +216,17 @@ class Members:
         return seen
 
     def _seen(self, answer: Answer, sent: int, received: int) -> Seen:
-        version, body, micros, highest, used, shift, salt, schema, resets = answer.rows[0]
+        version, body, micros, highest, used, shift, salt, schema, resets, partial = answer.rows[0]
         found = wire.number_of(schema or b"")
         if found > VERSION:
             raise StoreRefused(
                 f"the store has version {found} of its tables, and this program knows versions up "
                 f"to {VERSION}; use a newer version of Strongroom"
+            )
+        if partial == b"\1":
+            raise StoreRefused(
+                "this store is the target of a copy that is not complete; the same `strongroom "
+                "store copy` goes on where it was cut"
             )
         database = wire.number_of(micros or b"") * 10 + UNIX_EPOCH_TICKS
         if self._table_clock is None:

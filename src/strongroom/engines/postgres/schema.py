@@ -130,7 +130,7 @@ MEMBERSHIP: Final = Statement(
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
         coalesce((SELECT max(highest) FROM outcomes), 0),
         coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint, s.shift, s.salt, s.version,
-        s.allows_reset
+        s.allows_reset, s.transfer IS NOT NULL
     FROM membership m, store s""",
 )
 CHANGE_MEMBERSHIP: Final = Statement(

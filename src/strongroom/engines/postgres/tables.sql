@@ -7,7 +7,10 @@ CREATE TABLE IF NOT EXISTS store (
     id uuid NOT NULL DEFAULT gen_random_uuid(),
     salt bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
     allows_reset boolean NOT NULL DEFAULT false,
-    shift bigint NOT NULL DEFAULT 0
+    shift bigint NOT NULL DEFAULT 0,
+    -- The source, while a copy into this store is not complete.
+    transfer text,
+    foreign_etags boolean NOT NULL DEFAULT false
 );
 CREATE TABLE IF NOT EXISTS records (
     place bytea NOT NULL,
