@@ -188,7 +188,7 @@ def _assembled(
         gateways.begin_reading,
     )
     contents = PostgresContents(reading, writer, space)
-    waits = Waits(watchers, records.versions, members.send, lambda: gateways.has_others)
+    waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
     gate = Gate(
         run.number,
         run.incarnation,

@@ -20,6 +20,7 @@ _SETTINGS: Final = {
     "client_connection_check_interval": "2000",
     "client_min_messages": "warning",  # a commit that no standby has confirmed is warned of
     "client_encoding": "UTF8",
+    "work_mem": "16MB",  # a page of a scan stays in memory
     # Each statement has one good plan, by the index.
     "jit": "off",
     "plan_cache_mode": "force_generic_plan",

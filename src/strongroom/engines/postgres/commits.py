@@ -130,11 +130,22 @@ class Commits:
         self._schedule()
         return answer
 
-    async def drain(self) -> None:
-        """Return when every update has its answer."""
+    async def drain(self, limit_s: float) -> None:
+        """Return when every update has its answer. After the limit, those left are unknown."""
+        until_s = asyncio.get_running_loop().time() + limit_s
         while self._tasks or self._queue:
             self._start()
-            await asyncio.gather(*self._tasks, return_exceptions=True)
+            left_s = until_s - asyncio.get_running_loop().time()
+            done, _ = await asyncio.wait(
+                self._tasks, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED
+            )
+            if not done:
+                break
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        _fail(list(self._queue), Unavailable("the store is closed"))
+        self._queue.clear()
 
     def _schedule(self) -> None:
         if not self._is_scheduled and self._free:

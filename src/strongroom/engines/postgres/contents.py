@@ -35,6 +35,7 @@ from strongroom.engines.postgres.schema import (
     CHUNKS,
     DISCARD,
     DROPPED,
+    DROPPED_MAX,
     FINISH_CONTENT,
     OPEN,
     REMOVE_DROPPED,
@@ -214,16 +215,16 @@ class PostgresContents:
         await self._pool.write(DISCARD, lambda slot: (*values, wire.int4(slot)))
         return [None] * len(ids)
 
-    async def remove_dropped(self, horizon: Horizon) -> int:
-        """Delete the chunks of dropped contents that nobody reads; return how many contents were
-        looked at."""
+    async def remove_dropped(self, horizon: Horizon) -> bool:
+        """Delete the chunks of dropped contents that nobody reads. Return whether there may be more
+        of them."""
         rows = (await self._pool.run(DROPPED)).rows
         pairs = [(wire.number_of(one or b""), wire.number_of(at or b"")) for one, at in rows]
         free = [one for one, at in pairs if horizon.frees(one, at) and one not in self.pins]
         if free:
             ids = wire.int8s(free)
             await self._pool.write(REMOVE_DROPPED, lambda _: (ids,))
-        return len(pairs)
+        return len(free) == DROPPED_MAX
 
     async def remove_orphans(self) -> None:
         """Delete what dead gateways wrote and no commit adopted."""

@@ -116,6 +116,10 @@ class PostgresGateways:
         """Whether another gateway was live when the table was last seen."""
         return len(self.table.rows) > 1
 
+    def must_tell(self) -> bool:
+        """Whether callers may wait at another gateway."""
+        return self.has_others and not self.is_alone
+
     def owns(self, name: bytes) -> bool:
         return self.table.owner(name) == self.number
 

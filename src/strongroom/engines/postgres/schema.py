@@ -42,6 +42,8 @@ def init_sql(schema: str, role: str | None = None) -> str:
     name = quoted(schema)
     parts = [
         "BEGIN;",
+        # Two gateways may begin at the same time.
+        "SELECT pg_advisory_xact_lock(hashtext('strongroom store init'));",
         f"CREATE SCHEMA IF NOT EXISTS {name};",
         f"SET LOCAL search_path = {name};",
         "SET LOCAL client_min_messages = warning;",
@@ -187,7 +189,10 @@ DISCARD: Final = Statement(
     WHERE gateway = $2 AND slot = $4""",
     (wire.INT8S, wire.INT4, wire.INT8, wire.INT4),
 )
-DROPPED: Final = Statement("dropped", "SELECT id, stamp FROM dropped ORDER BY stamp LIMIT 1000")
+DROPPED_MAX: Final = 1000
+DROPPED: Final = Statement(
+    "dropped", f"SELECT id, stamp FROM dropped ORDER BY stamp LIMIT {DROPPED_MAX}"
+)
 REMOVE_DROPPED: Final = Statement(
     "remove_dropped",
     """WITH bodies AS (DELETE FROM chunks WHERE id = ANY ($1))

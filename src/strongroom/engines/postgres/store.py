@@ -50,6 +50,7 @@ T = TypeVar("T")
 _MAINTENANCE: Final = b"engine maintenance"
 _MAINTENANCE_S: Final = 5.0
 _ROUNDS_TO_FORGET: Final = 12
+_CLOSE_S: Final = 15.0
 _log = logging.getLogger(__name__)
 
 
@@ -245,7 +246,8 @@ class PostgresEngine(WaitingEngine):
         Arguments:
             forgets: also delete what dead gateways left, and stamps below which nothing can happen.
         """
-        await self._parts.contents.remove_dropped(await self.gateways.horizon())
+        while await self._parts.contents.remove_dropped(await self.gateways.horizon()):
+            pass
         if forgets:
             await self._parts.contents.remove_orphans()
             floor = wire.int8(self.gateways.table.floor)
@@ -257,7 +259,7 @@ class PostgresEngine(WaitingEngine):
             return
         parts.life.is_closed = True
         self.watchers.stop()
-        await parts.commits.drain()
+        await parts.commits.drain(_CLOSE_S)
         for task in self._background:
             task.cancel()
         pending = (*self._background, *self._tasks, *self._shifts)

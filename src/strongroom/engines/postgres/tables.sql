@@ -46,6 +46,7 @@ CREATE TABLE IF NOT EXISTS dropped (
     id bigint PRIMARY KEY,
     stamp bigint NOT NULL
 );
+CREATE INDEX IF NOT EXISTS dropped_stamp ON dropped (stamp);
 CREATE TABLE IF NOT EXISTS membership (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     version bigint NOT NULL,

@@ -31,7 +31,7 @@ class Waits:
     Arguments:
         versions: returns the present versions of records.
         send: tells all other gateways a payload.
-        has_others: whether there are any.
+        must_tell: whether callers may wait at another gateway.
     """
 
     def __init__(
@@ -39,12 +39,12 @@ class Waits:
         watchers: Watchers,
         versions: Callable[[Sequence[Ref]], Awaitable[list[int | None]]],
         send: Callable[[str], None],
-        has_others: Callable[[], bool],
+        must_tell: Callable[[], bool],
     ) -> None:
         self._watchers = watchers
         self._versions = versions
         self._send = send
-        self._has_others = has_others
+        self._must_tell = must_tell
         # How many wait for each record to have another version than this one.
         self._waited: dict[Ref, Counter[int | None]] = {}
         self._by_hash: dict[str, Ref] = {}
@@ -69,7 +69,7 @@ class Waits:
     def committed(self, refs: Sequence[Ref]) -> None:
         """Wake the waiters here, and tell the other gateways soon."""
         self._watchers.notify(refs)
-        if not self._has_others():
+        if not self._must_tell():
             return
         self._changed.update(map(_hash, refs))
         if self._telling is None or self._telling.done():
