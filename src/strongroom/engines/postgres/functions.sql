@@ -150,6 +150,38 @@ BEGIN
     END LOOP;
 END $$;
 
+-- As scan_, for records that satisfy a condition, an expression over `value`. It looks at no more
+-- than `max_examined` records.
+CREATE OR REPLACE FUNCTION scan_where(
+    first bytea, until bytea, max_records bigint, max_bytes bigint, max_examined bigint,
+    condition text,
+    OUT place bytea, OUT version bigint, OUT value bytea
+) RETURNS SETOF record LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    size_bytes bigint := 0;
+    examined bigint := 0;
+    satisfied boolean;
+BEGIN
+    FOR place, version, value, satisfied IN EXECUTE
+        'SELECT place, version, value, ' || condition || ' FROM records
+        WHERE substr(place, 1, 2000) >= substr($1, 1, 2000) AND place >= $1
+            AND substr(place, 1, 2000) <= substr($2, 1, 2000) AND place < $2
+        ORDER BY substr(place, 1, 2000), place LIMIT $3'
+        USING first, until, max_examined + 1
+    LOOP
+        IF size_bytes >= max_bytes OR max_records <= 0 OR examined >= max_examined THEN
+            value := NULL;
+            RETURN NEXT;
+            EXIT;
+        END IF;
+        examined := examined + 1;
+        CONTINUE WHEN NOT satisfied;
+        RETURN NEXT;
+        max_records := max_records - 1;
+        size_bytes := size_bytes + length(place) + length(value);
+    END LOOP;
+END $$;
+
 CREATE OR REPLACE FUNCTION follow_(
     prefix bytea, first bytea, names bytea[], head bytea, tail bytea, id_bytes integer
 ) RETURNS TABLE (place bytea, version bigint, value bytea) LANGUAGE sql STABLE AS $$

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from strongroom.engines.base import (
     KEY_BYTES_MAX,
+    SCAN_EXAMINED_MAX,
     Item,
     Key,
     Page,
@@ -21,8 +22,10 @@ from strongroom.engines.base import (
     Ref,
 )
 from strongroom.engines.bounds import check_partition, check_reads
+from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
 from strongroom.engines.postgres import wire
+from strongroom.engines.postgres.condition_sql import expression_of
 from strongroom.engines.postgres.lanes import Batcher, Pool
 from strongroom.engines.postgres.places import (
     after,
@@ -39,6 +42,7 @@ from strongroom.engines.postgres.schema import (
     RANGE,
     READ,
     SCAN,
+    SCAN_WHERE,
     VERSIONS,
 )
 
@@ -134,15 +138,21 @@ class Records:
         until: Position | None,
         max_records: int,
         max_bytes: int,
+        where: Condition | None,
     ) -> Page:
         prefix = keyspace_prefix(keyspace)
-        answer = await self._pool.run(
-            SCAN,
+        limits = (
             position_place(prefix, *first),
             after(prefix) if until is None else position_place(prefix, *until),
             wire.int8(max_records),
             wire.int8(max_bytes),
         )
+        expression = None if where is None else expression_of(where)
+        if expression is None:
+            answer = await self._pool.run(SCAN, *limits)
+        else:
+            examined = wire.int8(SCAN_EXAMINED_MAX)
+            answer = await self._pool.run(SCAN_WHERE, *limits, examined, expression.encode())
         rows, start = answer.rows, len(prefix)
         resume: Position | None = None
         if rows and rows[-1][2] is None:

@@ -97,6 +97,11 @@ SCAN: Final = Statement(
     "SELECT place, version, value FROM scan_($1, $2, $3, $4)",
     (wire.BYTEA, wire.BYTEA, wire.INT8, wire.INT8),
 )
+SCAN_WHERE: Final = Statement(
+    "scan_where",
+    "SELECT place, version, value FROM scan_where($1, $2, $3, $4, $5, $6)",
+    (wire.BYTEA, wire.BYTEA, wire.INT8, wire.INT8, wire.INT8, wire.TEXT),
+)
 NEXT_PLACE: Final = Statement(
     "next_place",
     f"SELECT place FROM records WHERE {_WITHIN} LIMIT 1",
@@ -141,8 +146,6 @@ CHANGE_MEMBERSHIP: Final = Statement(
     (wire.INT8, wire.BYTEA, wire.INT4, wire.INT8S, wire.INT8S, wire.INT8S),
 )
 SHIFT: Final = Statement("shift", "UPDATE store SET shift = shift + $1", (wire.INT8,))
-NOTIFY: Final = Statement("notify", "SELECT pg_notify($1, $2)", (25, 25))
-"""Parameters: the channel and the payload, as text."""
 WRITE_CONTENTS: Final = Statement(
     "write_contents",
     """WITH new AS (
@@ -216,8 +219,8 @@ FORGET_PARTITIONS: Final = Statement(
     "forget_partitions", "DELETE FROM partitions WHERE last < $1", (wire.INT8,)
 )
 STATEMENTS: Final = (
-    *(READ, VERSIONS, SIZES, RANGE, SCAN, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),
-    *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT, NOTIFY),
+    *(READ, VERSIONS, SIZES, RANGE, SCAN, SCAN_WHERE, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),
+    *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT),
     *(WRITE_CONTENTS, FINISH_CONTENT, WRITE_CHUNK, OPEN, CHUNKS, DISCARD, DROPPED, REMOVE_DROPPED),
     *(REMOVE_ORPHANS, FORGET_PARTITIONS),
 )

@@ -164,11 +164,11 @@ class PostgresEngine(WaitingEngine):
         max_bytes: int = SCAN_BYTES_MAX,
         where: Condition | None = None,
     ) -> Page:
-        """`where` is a hint that is not used."""
         if max_records < 1 or max_bytes < 1:
             raise ValueError("a page holds at least one record")
         await self.gateways.ensure_serving()
-        return await self._parts.records.scan(keyspace, first, until, max_records, max_bytes)
+        records = self._parts.records
+        return await records.scan(keyspace, first, until, max_records, max_bytes, where)
 
     async def keyspaces(self, first: bytes, until: bytes) -> list[bytes]:
         """The keyspaces that have face records, from `first` on and before `until`."""

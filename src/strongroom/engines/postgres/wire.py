@@ -15,6 +15,7 @@ BOOL: Final = 16
 BYTEA: Final = 17
 INT8: Final = 20
 INT4: Final = 23
+TEXT: Final = 25
 BOOLS: Final = 1000
 BYTEAS: Final = 1001
 INT8S: Final = 1016
@@ -35,10 +36,6 @@ def int4(number: int) -> bytes:
 
 def int8(number: int) -> bytes:
     return _INT8.pack(number)
-
-
-def truth(value: bool) -> bytes:
-    return b"\1" if value else b"\0"
 
 
 def int8s(numbers: Sequence[int | None]) -> bytes:
