@@ -74,12 +74,15 @@ class Opener:
         self._sessions: WeakSet[Session] = WeakSet()
 
     async def open(self, notified: Callable[[str], None] | None = None) -> Session:
-        """Try one host after the other. Raises: SessionLost, StoreRefused: as the last one."""
+        """Try one host after the other. Raises: StoreRefused: as one of them, which may be written
+        to; SessionLost: as the last one."""
         failure: SessionLost | StoreRefused = SessionLost("the URL names no host")
         for conninfo in self.address.hosts:
             try:
                 return await self._open(conninfo, notified)
-            except (SessionLost, StoreRefused) as error:
+            except SessionLost as error:
+                failure = failure if isinstance(failure, StoreRefused) else error
+            except StoreRefused as error:
                 failure = error
         raise failure
 
