@@ -1,7 +1,7 @@
 """The writes on directories and files that a decision makes beside its main ones.
 
-Lives here: the times of a parent, and the usage that counts against a share's quota. Must not live
-here: decisions. Sources: smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
+Lives here: the times of a parent, and the usage that counts against a share's quota. Sources:
+smb.md 3.8 (times); "Get Share Stats", "Set Share Properties".
 
 **Usage** is the sum of the files' lengths, holes included. It is stored among the share's names,
 and each name's node says which length was counted for it. Both change in one commit of one
@@ -34,7 +34,7 @@ _GIB: Final = 1 << 30
 
 
 def root_attributes(generation: int) -> FileRecord:
-    """Return the attributes that a share's root has until some are set."""
+    """The attributes that a share's root has until some are set."""
     return FileRecord(
         generation,
         generation,
@@ -49,16 +49,12 @@ def root_attributes(generation: int) -> FileRecord:
 
 
 def parent_ref(where: Where) -> Ref:
-    """Return the address of the attributes of a name's directory."""
+    """The attributes of a name's directory."""
     return keys.file_attributes(where.generation, where.parent)
 
 
 def parent_touched(where: Where, parent: FileRecord | None, stamp: int) -> tuple[Step, ...]:
-    """Return the step of `directory_touched` for the directory of a name.
-
-    Arguments:
-        parent: the attributes at `parent_ref`.
-    """
+    """`directory_touched` for the directory of a name. `parent`: the attributes at `parent_ref`."""
     return directory_touched(where.generation, where.parent, parent, stamp)
 
 
@@ -66,12 +62,7 @@ def directory_touched(
     generation: int, directory: int, parent: FileRecord | None, stamp: int
 ) -> tuple[Step, ...]:
     """Return the step that updates a directory's times after a name in it was added, removed or
-    changed. Its ETag and Last-Modified stay.
-
-    Arguments:
-        directory: its id.
-        parent: its attributes; the root may have none.
-    """
+    changed. Its ETag and Last-Modified stay. `parent`: its attributes; the root may have none."""
     if parent is None:
         if directory != generation:
             return ()
@@ -83,15 +74,13 @@ def directory_touched(
 
 
 def usage_bytes(usage: UsageRecord | None) -> int:
-    """Return a share's usage; a share without a record of it has none."""
+    """A share without a record of its usage has none."""
     return 0 if usage is None else usage.size_bytes
 
 
 def used(share: ShareRecord, usage: UsageRecord | None, more_bytes: int) -> tuple[Write, ...]:
-    """Return the write that adds to a share's usage, or subtracts from it.
-
-    Raises: StorageError ShareSizeLimitReached when more bytes exceed the share's quota.
-    """
+    """Return the write that adds to a share's usage, or subtracts from it. ShareSizeLimitReached
+    when more bytes exceed the share's quota."""
     if not more_bytes:
         return ()
     after = usage_bytes(usage) + more_bytes
@@ -102,14 +91,13 @@ def used(share: ShareRecord, usage: UsageRecord | None, more_bytes: int) -> tupl
 
 
 class LengthReads(NamedTuple):
-    """What a change of a file's length reads, to count it: the file's node, and the usage."""
+    """What a change of a file's length reads, to count it."""
 
     node: ReadOne[NodeRecord]
     usage: ReadOne[UsageRecord]
 
     @classmethod
     def of(cls, reads: Reads, generation: int, file_id: int) -> LengthReads:
-        """Add these reads."""
         node = reads.add(keys.file_node(generation, file_id), tree_records.NODE)
         return cls(node, reads.add(share_keys.share_usage(generation), file_records.USAGE))
 
@@ -119,7 +107,7 @@ def recounted(
 ) -> tuple[Step, ...]:
     """Return the step that counts a file's new length, if it differs from the counted one.
 
-    Raises: PathChanged when the file is gone; StorageError ShareSizeLimitReached.
+    Raises: PathChanged when the file is gone.
     """
     node = found[read.node]
     if node is None:

@@ -1,8 +1,8 @@
 """Paths of a share: how requests name them, and resolving them.
 
 Lives here: the path of a request, in the share or in a snapshot, and the errors where it leads
-nowhere. Must not live here: the check that a path still leads to the same id (services/tree), rules
-of names (semantics/file/names.py).
+nowhere. Must not live here: the check that a path still leads to the same id
+(services/tree/paths.py), rules of names (semantics/file/names.py).
 
 A path is resolved on committed state, in one read that follows its names. Every later read of its
 file, and the decision, read these names again. If one of them leads elsewhere by then, PathChanged
@@ -33,20 +33,13 @@ from strongroom.store.core.records import ShareRecord
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):
-    """The input that all operations on a path share.
-
-    Attributes:
-        trailing_dots: whether dots at the end of a name count.
-    """
+    """The input of all operations on a path. `trailing_dots`: whether dots at the end of a name
+    count."""
 
     trailing_dots: bool = False
 
 
 def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
-    """Split a path of a REST request into its names.
-
-    Raises: InvalidResourceName, InvalidFileOrDirectoryPathName.
-    """
     found = tuple(path.split("/")) if path else ()
     if not trailing_dots:
         found = tuple(map(names.without_trailing_dots, found))
@@ -59,8 +52,6 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
 
     The share itself is not read for a path that exists: what reads or changes its file checks the
     share too. A deleted share loses its names only to a sweep.
-
-    Raises: StorageError ShareNotFound, ParentNotFound; what authorizing raises.
     """
     generation, snapshot = generation_of(call), call.target.snapshot
     if snapshot is not None:
@@ -77,7 +68,7 @@ async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) ->
 
 
 async def _check_share(services: Services, call: Call[Any]) -> None:
-    """Check that the share, or its snapshot, still exists, before a name counts as missing."""
+    """Before a name counts as missing."""
     if call.target.snapshot is None:
         await services.check_place(call)
     else:
@@ -95,13 +86,8 @@ async def _check_snapshot(services: Services, call: Call[Any], snapshot: int) ->
 async def walk(
     services: Services, generation: int, path: tuple[str, ...], snapshot: int | None = None
 ) -> Where:
-    """Resolve a path of a share. This gateway takes the share if no gateway has it.
-
-    Arguments:
-        snapshot: the share's snapshot in which the path is resolved; None = the share itself.
-
-    Raises: StorageError ParentNotFound, ServerBusy (another gateway serves the share).
-    """
+    """Resolve a path of a share, or of its snapshot. This gateway takes the share if no gateway has
+    it, else ServerBusy is raised."""
     await require_share(services, generation)
     folded = [names.fold(name).encode() for name in path]
     if snapshot is None:
@@ -115,10 +101,8 @@ async def walk(
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
-    """Return the path of the directory or file that a request names.
-
-    Raises: StorageError ResourceNotFound, also where the name is of the other kind; as `resolve`.
-    """
+    """As `named`, but its file must exist. ResourceNotFound also where the name is of the other
+    kind."""
     where = await named(services, call)
     is_there = where.is_root or where.entry is not None
     if not is_there or where.is_directory != is_directory:
@@ -127,8 +111,7 @@ async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Wh
 
 
 async def named(services: Services, call: Call[Any]) -> Where:
-    """Resolve the path that a request names. Its file need not exist. Raises: as `resolve` and
-    `components`."""
+    """Resolve the path that a request names. Its file need not exist."""
     trailing_dots = isinstance(call.input, OnPath) and call.input.trailing_dots
     path = components(call.target.blob, trailing_dots=trailing_dots)
     return await resolve(services, call, path)

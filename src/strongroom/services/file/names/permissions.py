@@ -39,7 +39,7 @@ TEXT_BYTES_MAX: Final = RECORD_BYTES_MAX - 64
 
 
 def key_of(text: str) -> str:
-    """Return the key of a permission: two numbers of 64 bits."""
+    """Two numbers of 64 bits."""
     digest = hashlib.sha256(text.encode()).digest()
     first, second = (int.from_bytes(digest[at : at + 8], "big") for at in (0, 8))
     return f"{first}*{second}"
@@ -49,31 +49,25 @@ DEFAULT_KEY: Final = key_of(DEFAULT_TEXT)
 
 
 class CreatePermission(msgspec.Struct, frozen=True):
-    """Input of Create Permission: the SDDL."""
+    """`text` is SDDL."""
 
     text: str
 
 
 class GetPermission(msgspec.Struct, frozen=True):
-    """Input of Get Permission. `form` is the form of the answer as the request names it; "" = it
-    names none."""
+    """`form` is the form of the answer as the request names it; "" = it names none."""
 
     key: str
     form: str = ""
 
 
 class StoredPermission(msgspec.Struct, frozen=True):
-    """Result: a permission and its key."""
-
     key: str
     text: str
 
 
 async def create_permission(services: Services, call: Call[CreatePermission]) -> StoredPermission:
-    """Store a permission. Creating it again returns the same key.
-
-    Raises: StorageError ShareNotFound.
-    """
+    """Creating it again returns the same key."""
     text = call.input.text
     made = StoredPermission(key_of(text), text)
     ref, reads = keys.permission(generation_of(call), made.key), Reads()
@@ -91,8 +85,6 @@ async def create_permission(services: Services, call: Call[CreatePermission]) ->
 
 
 class _Create(Decision[StoredPermission], frozen=True):
-    """The decision of Create Permission."""
-
     call: Call[CreatePermission]
     share: ReadOne[ShareRecord]
     permission: ReadOne[PermissionRecord]
@@ -111,8 +103,6 @@ def _stored(ref: Ref, text: str) -> Step:
 
 
 async def get_permission(services: Services, call: Call[GetPermission]) -> StoredPermission:
-    """Return the permission of a key. Raises: StorageError ShareNotFound,
-    FileInvalidPermissionKey."""
     key = call.input.key
     ref = keys.permission(generation_of(call), key)
     share, found = await services.store.read([place_ref(call), ref])
@@ -132,7 +122,6 @@ class PermissionGiven(msgspec.Struct, frozen=True):
     key: str | None = None
 
     def read(self, reads: Reads, generation: int) -> PermissionRead:
-        """Add the read of the permission to a share's `generation`, and return it."""
         key = self.key if self.text is None else key_of(self.text)
         if key is None or key == DEFAULT_KEY:
             return PermissionRead(self, None)
@@ -149,20 +138,15 @@ NO_PERMISSION: Final = PermissionGiven()
 
 
 class PermissionRead(msgspec.Struct, frozen=True):
-    """The permission that a request gives, and the read of its record; None = none is given, or it
-    is the default."""
+    """The permission that a request gives, and its record; None = none is given, or it is the
+    default."""
 
     given: PermissionGiven
     record: ReadOne[PermissionRecord] | None
 
     def chosen(self, stored: str, found: Found) -> tuple[str, tuple[Step, ...]]:
-        """Return the key that the file gets, and the steps that store a new permission.
-
-        Arguments:
-            stored: the key that the file has now; for a new one, the default.
-
-        Raises: FileInvalidPermissionKey.
-        """
+        """Return the key that the file gets, and the steps that store a new permission. `stored` is
+        the key that the file has now; for a new one, the default."""
         given, read = self.given, self.record
         is_stored = read is not None and found.record(read) is not None
         if given.text is not None:
@@ -177,10 +161,7 @@ class PermissionRead(msgspec.Struct, frozen=True):
 
 
 def read_header(name: str, value: str) -> str | None:
-    """Return the SDDL of x-ms-file-permission; None for `inherit` and `preserve`.
-
-    Raises: FileInvalidPermission.
-    """
+    """Return the SDDL of x-ms-file-permission; None for `inherit` and `preserve`."""
     if value.lower() in (rules.INHERIT, rules.PRESERVE):
         return None
     return rules.check_sddl(value, rules.HEADER_BYTES_MAX)

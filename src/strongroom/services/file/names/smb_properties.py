@@ -1,7 +1,7 @@
 """The SMB properties that a request gives a directory or file: attributes, times, permission.
 
-Lives here: the changes of a record that they cause. Must not live here: headers (operations/file),
-the rules of single values (semantics/file/attributes.py). Source: reference file.md 3.
+Lives here: the changes of a record that they cause. Must not live here: the rules of single values
+(semantics/file/attributes.py). Source: reference file.md 3.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _PRESERVE: Final = "preserve"
 
 
 class SmbProperties(msgspec.Struct, frozen=True):
-    """The properties as given, as text; None = not given."""
+    """As given, as text; None = not given."""
 
     attributes: str | None = None
     creation: str | None = None
@@ -32,10 +32,7 @@ NOTHING_GIVEN: Final = SmbProperties()
 
 
 def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, Any]:
-    """Return the attributes and times of a new file or directory.
-
-    Raises: InvalidHeaderValue.
-    """
+    """Return the attributes and times of a new file or directory."""
     bits = Attribute.NONE
     if given.attributes is not None:
         bits = rules.parse(given.attributes, is_directory=is_directory)
@@ -49,12 +46,8 @@ def of_new(given: SmbProperties, now: int, *, is_directory: bool) -> dict[str, A
 
 
 def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int) -> dict[str, Any]:
-    """Return the attributes and times of an existing file or directory after an operation.
-
-    A time that the request sets takes precedence over one that the operation updates.
-
-    Raises: InvalidHeaderValue.
-    """
+    """Return the attributes and times of an existing file or directory after an operation. A time
+    that the request sets takes precedence over one that the operation updates."""
     bits = rules.archived(record.attributes, touch)
     if given.attributes is not None and given.attributes.lower() != _PRESERVE:
         bits = rules.parse(given.attributes, is_directory=record.is_directory)
@@ -70,7 +63,6 @@ def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int)
 
 
 def clears_read_only(given: SmbProperties) -> bool:
-    """Return whether the given attributes remove ReadOnly. Raises InvalidHeaderValue."""
     if given.attributes is None or given.attributes.lower() == _PRESERVE:
         return False
     return not rules.parse(given.attributes, is_directory=False) & Attribute.READ_ONLY

@@ -1,7 +1,7 @@
 """The access of an operation to one directory or file: by its path, or by a handle.
 
 Lives here: what an access reads, how it is checked in a view and at the serial point, and the read
-of the committed state. Must not live here: what operations do.
+of the committed state.
 
 A path is checked whenever its file is read: its names must lead to the same ids. An open file keeps
 its id, since nobody can delete it. So by a handle, only the share and the attributes are read.
@@ -53,12 +53,10 @@ class NodeAccess(msgspec.Struct, frozen=True):
 
     @property
     def origin(self) -> ShareOrigin:
-        """Where the operation comes from."""
         raise NotImplementedError
 
     @property
     def id(self) -> int:
-        """The id of the directory or file."""
         raise NotImplementedError
 
     @property
@@ -67,7 +65,7 @@ class NodeAccess(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def at_serial_point(self) -> NodeAccess:
-        """Return this access as a decision holds it."""
+        """This access as a decision holds it."""
         raise NotImplementedError
 
     def read_path(self, reads: Reads) -> ReadAll[NameRecord] | None:
@@ -85,31 +83,27 @@ class NodeAccess(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
-        """Return the attributes in the snapshot that is read. Raises: StorageError."""
+        """Return the attributes in the snapshot that is read."""
         raise NotImplementedError
 
     @property
     def generation(self) -> int:
-        """The generation of the share."""
         return self.origin.generation
 
     @property
     def partition(self) -> Partition:
-        """The partition of the attributes and bytes."""
+        """That of the attributes and bytes."""
         return keys.file(self.generation, self.id)
 
     @property
     def attributes_ref(self) -> Ref:
-        """The address of the attributes."""
         return ref_of((self.partition, keys.FILE_KEY))
 
     @property
     def map(self) -> MapPlace:
-        """The place of the map of a file's bytes."""
         return MapPlace(self.partition, self.id)
 
     def add(self, reads: Reads) -> AccessReads:
-        """Add the reads of this access."""
         return AccessReads(
             reads.add(self.origin.share_ref, records.SHARE),
             reads.add(self.attributes_ref, file_records.FILE),
@@ -134,7 +128,7 @@ class ByPath(NodeAccess, frozen=True):
 
     @property
     def generation(self) -> int:
-        """The generation of the share in which the path was resolved."""
+        """That of the share in which the path was resolved."""
         return self.where.generation
 
     @property
@@ -148,7 +142,6 @@ class ByPath(NodeAccess, frozen=True):
         return self.where.read(reads)
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """Raises: PathChanged when a name or a fact is another one."""
         share = self.origin.share_in(found, read.share)
         assert read.on_path is not None, "it has added them"
         self.where.check(found, read.on_path)
@@ -191,7 +184,7 @@ class ByHandle(NodeAccess, frozen=True):
         return ByHandle(self.origin, self.id, self.partition, self.purpose, is_change=True)
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """Raises: StorageError HANDLE_CLOSED: there are no attributes, so nothing is open."""
+        """Without attributes nothing is open, so HANDLE_CLOSED is raised."""
         share = self.origin.share_in(found, read.share)
         record = self._there(found[read.attributes])
         if self.is_change and copies.is_pending(record.copy):
@@ -211,7 +204,6 @@ class ByHandle(NodeAccess, frozen=True):
 
 @lru_cache(_REMEMBERED)
 def by_handle(access: ShareAccess, node_id: int) -> ByHandle:
-    """Return the access to an open directory or file of a share or snapshot."""
     return ByHandle(TreeOrigin(access), node_id, keys.file(access.generation, node_id))
 
 
@@ -228,10 +220,7 @@ class NodeState(msgspec.Struct, frozen=True):
 
 
 async def look(services: Services, access: NodeAccess) -> NodeState:
-    """Read the committed state of a directory or file, in one call with all that is checked.
-
-    Raises: as NodeAccess.admit.
-    """
+    """Read the committed state of a directory or file, in one call with all that is checked."""
     at = access.origin.snapshot
     if at is not None:
         return await _look_at(services, access, at)
@@ -249,8 +238,8 @@ async def _look_at(services: Services, access: NodeAccess, at: int) -> NodeState
 
 
 async def share_of(services: Services, origin: ShareOrigin) -> ShareRecord:
-    """Read the record of a share. Read it after a snapshot's records: a snapshot that exists then
-    also existed when they were read. Raises: as ShareOrigin.share_in."""
+    """Read this after a snapshot's records: a snapshot that exists then also existed when they were
+    read."""
     reads = Reads()
     share = reads.add(origin.share_ref, records.SHARE)
     return origin.share_in(await services.read(reads), share)

@@ -1,7 +1,7 @@
 """The change of a file's bytes, together with its attributes, whatever the access.
 
 Lives here: the loop that enters, drafts, decides, and begins anew when what it has seen is out of
-date. Must not live here: where bytes lie (store/core/extents), what the operations change.
+date.
 """
 
 from __future__ import annotations
@@ -36,10 +36,8 @@ _NO_READS: Final = Reads()
 
 
 class Entered(NamedTuple):
-    """A file whose bytes an operation may change now.
-
-    `size_bytes` is its length if the operation has looked at it. It may be stale.
-    """
+    """A file whose bytes an operation may change now. `size_bytes` is its length if the operation
+    has looked at it; it may be stale."""
 
     access: NodeAccess
     size_bytes: int | None = None
@@ -50,7 +48,7 @@ class Entering(Protocol):
     attempt that was out of date."""
 
     def entered(self) -> AbstractAsyncContextManager[Entered]:
-        """Enter the table of opens, unless a handle has. Raises: PathChanged; StorageError."""
+        """Enter the table of opens, unless a handle has."""
         ...
 
 
@@ -64,15 +62,13 @@ class AdmittedAccess(msgspec.Struct, frozen=True):
 
 
 class NewBytes(msgspec.Struct, frozen=True):
-    """The bytes that a change writes or removes."""
-
     depends_on_length: ClassVar[bool] = False
     """Whether the draft is another one for another length of the file."""
 
     def draft(
         self, store: StorageEngine, place: MapPlace, size_bytes: int
     ) -> AbstractAsyncContextManager[Draft]:
-        """Return the draft. Its context discards what a failed attempt has stored.
+        """The context of the draft discards what a failed attempt has stored.
 
         Arguments:
             size_bytes: the file's length; 0 unless the draft depends on it.
@@ -134,7 +130,7 @@ class BytesChange(msgspec.Struct, frozen=True):
 
 
 def resized(size_bytes: int, edit: Edit, further: Reads = _NO_READS) -> BytesChange:
-    """Return the change of a file's length, by an edit that sets it."""
+    """The edit sets the length."""
     return BytesChange(ClearedInside(size_bytes, limits.FILE_BYTES_MAX), edit, further)
 
 
@@ -145,8 +141,7 @@ async def change_bytes(
 
     Returns: the access that was decided on, and the attributes after the change.
 
-    Raises: StorageError ServerBusy (sweeps do not keep up); what entering raises, NodeAccess.admit,
-        ShareOrigin.submit and the edit.
+    Raises: ServerBusy when sweeps do not keep up.
     """
     sweeps = 0
     while True:
@@ -168,7 +163,6 @@ async def change_bytes(
 async def _attempt(
     services: Services, access: NodeAccess, size_bytes: int | None, change: BytesChange
 ) -> FileRecord:
-    """Try once to commit the change. Raises: PathChanged, Outdated, Backlog."""
     length = None
     if change.new_bytes.depends_on_length:
         length = size_bytes
@@ -181,8 +175,8 @@ async def _attempt(
 async def _commit(
     services: Services, access: NodeAccess, change: BytesChange, draft: Draft, length: int | None
 ) -> FileRecord:
-    """Look at the file once more, since it may have changed before the operation entered, and
-    commit the draft."""
+    """Look at the file once more before the commit, since it may have changed before the operation
+    entered."""
     reads = Reads()
     edges = reads.add_all(draft.edges, UNDECODED)
     read = access.add(reads)
@@ -221,7 +215,6 @@ class _BytesRule(NodeRule[tuple[FileRecord, bool]], frozen=True):
     def decide(
         self, node: AdmittedNode, found: Found, stamp: int
     ) -> NodeChange[tuple[FileRecord, bool]]:
-        """Raises: PathChanged, Outdated, Backlog."""
         if self.length is not None and node.record.size_bytes != self.length:
             raise PathChanged
         access = node.access

@@ -1,7 +1,6 @@
 """The decision on one directory or file, whatever its access.
 
-Lives here: the frame: check the access, change, count the length, keep past states. Must not live
-here: what the operations change.
+Lives here: the frame: check the access, change, count the length, keep past states.
 """
 
 from __future__ import annotations
@@ -60,7 +59,7 @@ class NodeRule(msgspec.Struct, Generic[T], frozen=True):
     """
 
     def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[T]:
-        """Return the change. It is pure. Raises: what refuses the operation."""
+        """It is pure."""
         raise NotImplementedError
 
 
@@ -68,10 +67,7 @@ class Edit(msgspec.Struct, frozen=True):
     """What an operation does to the attributes of a directory or file. A value, as NodeRule."""
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        """Return the new attributes, and the steps that come first. It is pure.
-
-        Raises: what refuses the operation.
-        """
+        """It is pure."""
         raise NotImplementedError
 
 
@@ -88,13 +84,7 @@ class Edited(NodeRule[FileRecord], frozen=True):
 async def commit(
     services: Services, access: NodeAccess, rule: NodeRule[T], further: Reads | None = None
 ) -> T:
-    """Decide on a directory or file, and commit durably.
-
-    Arguments:
-        further: what `rule` reads.
-
-    Raises: as NodeAccess.admit and ShareOrigin.submit; what the rule raises.
-    """
+    """Decide on a directory or file, and commit durably. `further` is what `rule` reads."""
     access, reads = access.at_serial_point(), Reads(() if further is None else further.refs)
     decision = _OnNode(
         access.partition,
@@ -109,8 +99,6 @@ async def commit(
 
 
 class _OnNode(Decision[T], Generic[T], frozen=True):
-    """The decision on a directory or file."""
-
     access: NodeAccess
     rule: NodeRule[T]
     read: AccessReads

@@ -1,7 +1,5 @@
 """The creation of a directory or file under a free name.
 
-Lives here: the decision. Must not live here: what the new one is like, and who may ask for it.
-
 Attributes are written first, and the name last. So no name ever leads to nothing. A crash between
 the two leaves an attribute record of a few hundred bytes that no name refers to.
 """
@@ -35,12 +33,10 @@ class NewNode(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """The length of the new file."""
         return 0
 
     @property
     def permission(self) -> PermissionGiven:
-        """The permission that it is given."""
         raise NotImplementedError
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
@@ -49,8 +45,6 @@ class NewNode(msgspec.Struct, frozen=True):
         Arguments:
             permission: the key of its permission.
             stamp: the commit's, which becomes its id.
-
-        Raises: what refuses it.
         """
         raise NotImplementedError
 
@@ -62,9 +56,7 @@ async def make(
 
     Returns: the name with its id, and the attributes.
 
-    Raises: PathChanged when the name is no longer free; as ShareOrigin.share_in and
-        ShareOrigin.submit; StorageError FileInvalidPermissionKey, ShareSizeLimitReached; what
-        `new` refuses.
+    Raises: PathChanged when the name is no longer free.
     """
     origin, reads, generation = origin.at_serial_point(), Reads(), where.generation
     decision = _Make(
@@ -85,8 +77,6 @@ async def make(
 
 
 class _Make(Decision[tuple[Where, FileRecord]], frozen=True):
-    """The decision that creates a directory or file under a free name."""
-
     origin: ShareOrigin
     where: Where
     new: NewNode
@@ -98,7 +88,6 @@ class _Make(Decision[tuple[Where, FileRecord]], frozen=True):
     permission: PermissionRead
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
-        """Raises: PathChanged."""
         where, new = self.where, self.new
         share = self.origin.share_in(found, self.share)
         where.check(found, self.on_path)

@@ -1,7 +1,7 @@
 """The move of a directory or file to another name, in one commit among the names of a share.
 
 Lives here: the decision and what it is prepared from, and the opens that wait for it. Must not live
-here: what refuses a move (semantics/file/deletion.py), which attributes change with the name.
+here: what refuses a move (semantics/file/deletion.py).
 
 Names lead to ids, so everything below a directory moves with it. A file that is replaced is deleted
 in the same commit.
@@ -65,7 +65,6 @@ class MoveReads(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, reads: Reads, seen: ResolvedMove) -> MoveReads:
-        """Add these reads."""
         source, generation, replaced = seen.source, seen.source.generation, None
         if seen.replaced is not None:
             ref = keys.file_attributes(generation, seen.replaced)
@@ -80,14 +79,12 @@ class MoveReads(msgspec.Struct, frozen=True):
         )
 
     def records_in(self, found: Found) -> tuple[FileRecord, FileRecord | None]:
-        """Return the attributes of what moves, and of what is replaced. Raises: PathChanged when
-        they are gone."""
+        """Return the attributes of what moves, and of what is replaced."""
         replaced = None if self.replaced is None else _there(found[self.replaced])
         return _there(found[self.moved]), replaced
 
 
 def _there(record: FileRecord | None) -> FileRecord:
-    """Return the attributes of what a path leads to. Raises: PathChanged when they are gone."""
     if record is None:
         raise PathChanged
     return record
@@ -98,20 +95,15 @@ class MoveRule(msgspec.Struct, frozen=True):
 
     def check(
         self, seen: ResolvedMove, record: FileRecord, replaced: FileRecord | None, stamp: int
-    ) -> None:
-        """Refuse a move that the attributes of either side forbid. Raises: StorageError."""
+    ) -> None: ...
 
     @property
     def permission(self) -> PermissionGiven:
-        """The permission that it is given with its new name."""
+        """What it is given with its new name."""
         return NO_PERMISSION
 
     def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
-        """Return the attributes after the move. It is pure.
-
-        Arguments:
-            permission: the key of its permission.
-        """
+        """It is pure. `permission` is the key."""
         raise NotImplementedError
 
 
@@ -123,13 +115,10 @@ async def move(
     seen: ResolvedMove,
     rule: MoveRule,
 ) -> tuple[Where, FileRecord]:
-    """Move a directory or file durably. Its handles get the new path.
-
-    The caller has blocked the opens of both names (`block_opens`).
+    """Move a directory or file durably. Its handles get the new path. The caller has blocked the
+    opens of both names (`block_opens`).
 
     Returns: the new name, and the attributes.
-
-    Raises: PathChanged; as ShareOrigin.share_in and ShareOrigin.submit; what the rule raises.
     """
     origin, reads = origin.at_serial_point(), Reads()
     source, target = seen.source, seen.target
@@ -181,8 +170,6 @@ async def block_opens(
 
 
 class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
-    """The decision that moves the source's id from its old name to the new one."""
-
     origin: ShareOrigin
     seen: ResolvedMove
     rule: MoveRule
@@ -191,7 +178,6 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
     permission: PermissionRead
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Where, FileRecord]]:
-        """Raises: PathChanged."""
         seen, source, target = self.seen, self.seen.source, self.seen.target
         share = self.origin.share_in(found, self.share)
         node = self.read.names.check(found, seen)
@@ -223,7 +209,6 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
         return with_past_states(share, self.reads, found, commit, stamp)
 
     def _freed(self, share: ShareRecord, found: Found) -> tuple[Write, ...]:
-        """Return the write that subtracts the replaced file from the usage."""
         node = self.read.names.replaced_in(found)
         return () if node is None else used(share, found[self.read.usage], -node.size_bytes)
 
@@ -231,7 +216,6 @@ class _Move(Decision[tuple[Where, FileRecord]], frozen=True):
 def _parents_touched(
     seen: ResolvedMove, read: MoveReads, found: Found, stamp: int
 ) -> tuple[Step, ...]:
-    """Return the steps that update the times of both directories."""
     steps = parent_touched(seen.source, found[read.source_parent], stamp)
     if seen.target.parent != seen.source.parent:
         steps += parent_touched(seen.target, found[read.target_parent], stamp)

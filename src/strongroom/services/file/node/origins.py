@@ -1,7 +1,7 @@
 """Where an operation on a share comes from: a REST request, or a tree that SMB has connected.
 
 Lives here: the share's record that an operation reads, its check, and what becomes of a commit when
-the disk is full. Must not live here: one directory or file (access.py).
+the disk is full.
 """
 
 from __future__ import annotations
@@ -34,12 +34,11 @@ class ShareOrigin(msgspec.Struct, frozen=True):
 
     @property
     def share_ref(self) -> Ref:
-        """The address of the share's record."""
         raise NotImplementedError
 
     @property
     def generation(self) -> int:
-        """The generation of the share. Raises: StorageError ShareNotFound."""
+        """Raises: StorageError ShareNotFound."""
         raise NotImplementedError
 
     @property
@@ -53,14 +52,11 @@ class ShareOrigin(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def at_serial_point(self) -> ShareOrigin:
-        """Return this origin as a decision holds it."""
+        """This origin as a decision holds it."""
         return self
 
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
-        """Return the share, if it is the one that the operation is allowed to use.
-
-        Raises: StorageError: the share, or its snapshot, was deleted; what authorizing raises.
-        """
+        """Return the share, if it is the one that the operation is allowed to use."""
         raise NotImplementedError
 
     def guard(self, lease: Lease | None, stamp: int) -> None:
@@ -68,12 +64,9 @@ class ShareOrigin(msgspec.Struct, frozen=True):
 
         A file's lease changes by commits alone: it never expires, and breaks at once. So a view may
         judge it at the version of its record.
-
-        Raises: StorageError, the lease errors (412).
         """
 
     async def submit(self, services: Services, decision: Decision[T]) -> T:
-        """Commit a decision durably. Raises: what it raises, and the engine's errors."""
         return await services.commit(decision)
 
 
@@ -142,10 +135,7 @@ class TreeOrigin(ShareOrigin, frozen=True):
 
 
 def tree_share(access: ShareAccess, share: ShareRecord | None) -> ShareRecord:
-    """Return the share that a tree is connected to, or whose snapshot a handle reads.
-
-    Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
-    """
+    """Return the share that a tree is connected to, or whose snapshot a handle reads."""
     if share is None or share.generation != access.generation:
         raise StorageError(file_errors.SHARE_GONE)
     if access.snapshot is not None and access.snapshot not in share.snapshots:

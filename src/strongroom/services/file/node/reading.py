@@ -1,7 +1,6 @@
 """The registered read of a file's bytes, whatever the access.
 
-Lives here: the order of entering, registering, waiting, looking. Must not live here: where bytes
-lie (store/core/extents).
+Lives here: the order of entering, registering, waiting, looking.
 """
 
 from __future__ import annotations
@@ -29,8 +28,6 @@ async def entered_for_reading(
 
     Arguments:
         byte_range: (offset, length) of the bytes that are read.
-
-    Raises: PathChanged; as NodeAccess.admit; what admission raises.
     """
     if access.origin.snapshot is None:
         facts = facts_of((await look(services, access)).record)
@@ -48,8 +45,6 @@ async def begin_reading(services: Services, access: NodeAccess, stack: ExitStack
     The reader registers before the attributes are read, and their version is its position. In a
     snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
     still exists.
-
-    Raises: as NodeAccess.admit.
     """
     reading = services.held.of(FileReaders).maps.begin(access.partition)
     stack.callback(reading.end)
