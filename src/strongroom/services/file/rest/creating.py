@@ -49,15 +49,11 @@ NO_PROPERTIES: Final = ContentProperties()
 
 
 class CreateDirectory(OnPath, frozen=True, kw_only=True):
-    """Input of Create Directory."""
-
     metadata: Metadata = ()
     smb: SmbProperties = NOTHING_GIVEN
 
 
 class CreateFile(OnPath, frozen=True, kw_only=True):
-    """Input of Create File."""
-
     size_bytes: int
     metadata: Metadata = ()
     properties: ContentProperties = NO_PROPERTIES
@@ -65,11 +61,7 @@ class CreateFile(OnPath, frozen=True, kw_only=True):
 
 
 async def create_directory(services: Services, call: Call[CreateDirectory]) -> NodeWritten:
-    """Create a directory; its parent must exist.
-
-    Raises: StorageError ResourceAlreadyExists (the root too), ParentNotFound, ShareNotFound,
-        FileInvalidPermissionKey, InvalidHeaderValue.
-    """
+    """The parent must exist. ResourceAlreadyExists for the root too."""
     given = call.input
     while True:
         where = await paths.named(services, call)
@@ -84,12 +76,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
 
 
 async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    """Create a file of zeros. A file that exists is replaced, and keeps its lease.
-
-    Raises: StorageError ResourceTypeMismatch (a directory has the name), ParentNotFound,
-        ShareNotFound, the lease errors (412), ReadOnlyAttribute, FileInvalidPermissionKey,
-        InvalidHeaderValue.
-    """
+    """Create a file of zeros. A file that exists is replaced, and keeps its lease."""
     given = call.input
     while True:
         where = await paths.named(services, call)
@@ -111,23 +98,21 @@ async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten
 
 
 class StartedCopy(msgspec.Struct, frozen=True):
-    """A copy that begins in the commit of its file: its state, its order, and the file's attributes
-    (bits)."""
+    """A copy that begins in the commit of its file. `attributes`: the file's, as bits."""
 
     copy: Copy
     order: CopyOrder
     attributes: int
 
     def job_step(self, generation: int, file_id: int, stamp: int) -> Step:
-        """Return the step that stores the copy's job. It comes before the step that makes the copy
-        pending."""
+        """It comes before the step that makes the copy pending."""
         ref = keys.job(stamp, stamp, JobKind.COPY_FILE)
         job = Job(JobKind.COPY_FILE, generation, str(file_id), self.copy.id, self.order)
         return Step(ref.partition, (Write(ref.key, records.JOB.encode(job)),))
 
 
 class RequestedNode(NewNode, frozen=True, kw_only=True):
-    """The file or directory that a request creates. `started`: the copy whose destination it is."""
+    """`started`: the copy whose destination the file is."""
 
     smb: SmbProperties
     metadata: Metadata
@@ -140,7 +125,6 @@ class RequestedNode(NewNode, frozen=True, kw_only=True):
         return self.smb.permission
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
-        """Raises: InvalidHeaderValue."""
         record = FileRecord(
             stamp,
             stamp,
@@ -162,10 +146,7 @@ class RequestedNode(NewNode, frozen=True, kw_only=True):
 async def create(
     services: Services, call: Call[Any], where: Where, new: RequestedNode
 ) -> NodeWritten:
-    """Create a directory or file under a name that is free.
-
-    Raises: PathChanged; StorageError as create_file.
-    """
+    """Raises: PathChanged when the name is no longer free."""
     parent = keys.file(where.generation, where.parent)
     services.held.of(Opens).check_not_pending(parent)
     written = NodeWritten(*await make(services, RequestOrigin(call), where, new))
@@ -175,20 +156,14 @@ async def create(
 
 
 def require_overwrite(call: Call[Any]) -> None:
-    """Refuse a caller who may create files but not replace them.
-
-    Raises: AuthorizationPermissionMismatch.
-    """
+    """Refuse a caller who may create files but not replace them."""
     if not call.caller.grant.may_overwrite:
         raise StorageError(errors.AUTHORIZATION_PERMISSION_MISMATCH)
 
 
 def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -> dict[str, Any]:
-    """Return the attributes and times of an existing file that is overwritten. Its creation time
-    stays unless one is given.
-
-    Raises: InvalidHeaderValue.
-    """
+    """The attributes and times of a file that is overwritten. Its creation time stays unless one is
+    given."""
     new = of_new(smb, stamp, is_directory=False)
     touched = of_changed(NOTHING_GIVEN, record, Touch.OVERWRITE, stamp)
     kept = {"creation": record.creation} if smb.creation is None else {}
@@ -209,8 +184,6 @@ async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
 
 
 class _Overwrite(Edit, frozen=True):
-    """The attributes of a file that Create File replaces by zeros."""
-
     given: CreateFile
     permission: PermissionRead
 

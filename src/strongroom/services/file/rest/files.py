@@ -53,7 +53,7 @@ from strongroom.values import ContentProperties, Metadata
 
 
 class SetFileProperties(OnPath, frozen=True, kw_only=True):
-    """Input of Set File Properties; a value that is None stays as it is."""
+    """A value that is None stays as it is."""
 
     properties: ContentProperties | None = None
     size_bytes: int | None = None
@@ -61,33 +61,25 @@ class SetFileProperties(OnPath, frozen=True, kw_only=True):
 
 
 class SetDirectoryProperties(OnPath, frozen=True, kw_only=True):
-    """Input of Set Directory Properties."""
-
     smb: SmbProperties = NOTHING_GIVEN
 
 
 class SetFileMetadata(OnPath, frozen=True, kw_only=True):
-    """Input of Set File Metadata and Set Directory Metadata: all pairs, which replace the present
-    ones."""
+    """Also for directories. All pairs, which replace the present ones."""
 
     metadata: Metadata = ()
 
 
 async def get_directory(services: Services, call: Call[Any]) -> NodeView:
-    """Return a directory, for Get Directory Properties and Get Directory Metadata.
-
-    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound.
-    """
+    """For Get Directory Properties and Get Directory Metadata."""
     return await _entered(services, call, FileOperation.LIST_FILES, is_directory=True)
 
 
 async def get_properties(services: Services, call: Call[Any]) -> NodeView:
-    """Return a file, for Get File Properties. Raises: as `nodes.view` and admission."""
     return await _entered(services, call, FileOperation.GET_PROPERTIES)
 
 
 async def get_metadata(services: Services, call: Call[Any]) -> NodeView:
-    """Return a file, for Get File Metadata. Raises: as `nodes.view` and admission."""
     return await _entered(services, call, FileOperation.GET_METADATA)
 
 
@@ -105,11 +97,7 @@ async def _entered(
 
 
 async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> NodeWritten:
-    """Set HTTP properties, SMB properties and the length of a file.
-
-    Raises: StorageError ReadOnlyAttribute, FileInvalidPermissionKey, InvalidHeaderValue, and what
-        `nodes.view` raises.
-    """
+    """Set HTTP properties, SMB properties and the length of a file."""
     given, reads = call.input, Reads()
     touch = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE
     smb = _SmbEdit(given.smb, given.smb.permission.read_for(call, reads), touch)
@@ -127,8 +115,6 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
 async def set_directory_properties(
     services: Services, call: Call[SetDirectoryProperties]
 ) -> NodeWritten:
-    """Set the SMB properties of a directory. Raises: as set_file_properties, but for
-    ReadOnlyAttribute."""
     given, reads = call.input.smb, Reads()
     edit = _SmbEdit(given, given.permission.read_for(call, reads), Touch.SET_PROPERTIES)
     written = await _change(services, call, None, edit, reads)
@@ -143,19 +129,14 @@ def _report_properties(watches: Watches, written: NodeWritten) -> None:
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    """Replace a file's metadata. Raises: StorageError ReadOnlyAttribute, and what `nodes.view`
-    raises."""
     return await _change(services, call, FileOperation.SET_METADATA, _Metadata(call.input.metadata))
 
 
 async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    """Replace a directory's metadata. Raises: what `nodes.view` raises."""
     return await _change(services, call, None, _Metadata(call.input.metadata))
 
 
 class _Metadata(Edit, frozen=True):
-    """Replaces the metadata."""
-
     metadata: Metadata
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
@@ -167,8 +148,6 @@ class _Metadata(Edit, frozen=True):
 
 
 class _SmbEdit(Edit, frozen=True):
-    """Sets the given SMB properties."""
-
     given: SmbProperties
     permission: PermissionRead
     touch: Touch
@@ -183,7 +162,7 @@ class _SmbEdit(Edit, frozen=True):
 
 
 class _FileProperties(Edit, frozen=True):
-    """Sets SMB properties, and HTTP properties and the length if they are given."""
+    """The HTTP properties and the length change if they are given."""
 
     smb: _SmbEdit
     properties: ContentProperties | None
@@ -215,19 +194,12 @@ async def _change(
 
 
 async def delete_file(services: Services, call: Call[Any]) -> None:
-    """Delete a file: its name is removed, and a job removes the bytes.
-
-    Raises: StorageError ReadOnlyAttribute, and what `nodes.view` raises.
-    """
+    """The name is removed, and a job removes the bytes."""
     _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=False))
 
 
 async def delete_directory(services: Services, call: Call[Any]) -> None:
-    """Delete a directory, which must be empty.
-
-    Raises: StorageError DirectoryNotEmpty, CannotDeleteFileOrDirectory (the root, or it is
-        read-only), and what `nodes.view` raises.
-    """
+    """It must be empty. CannotDeleteFileOrDirectory for the root, or when it is read-only."""
     _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=True))
 
 
@@ -270,8 +242,6 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
 
 
 class _Delete(Decision[None], frozen=True):
-    """The decision that removes the name of a directory or file, and its attributes after it."""
-
     access: ByPath
     read: AccessReads
     node: ReadOne[NodeRecord]
@@ -280,7 +250,6 @@ class _Delete(Decision[None], frozen=True):
     usage: ReadOne[UsageRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        """Raises: PathChanged."""
         where = self.access.where
         share, record = self.access.admit(found, self.read, stamp)
         node = found[self.node]

@@ -29,11 +29,7 @@ from strongroom.values import Lease
 
 
 async def lease_share(services: Services, call: Call[LeaseAction]) -> LeaseResult:
-    """Carry out Lease Share: five actions, as on a container. The lease guards the share's own
-    record, not its files.
-
-    Raises: StorageError of the lease table (409), ShareNotFound.
-    """
+    """Five actions, as on a container. The lease guards the share's own record, not its files."""
     fresh_id = leasing.fresh_id(services, call.input)
 
     def decide(share: ShareRecord, now: int) -> tuple[LeaseResult, ShareRecord | None]:
@@ -54,19 +50,13 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> LeaseResul
 
 
 async def lease_file(services: Services, call: Call[LeaseAction]) -> LeaseResult:
-    """Carry out Lease File. A file lease is infinite, so it is never renewed; a break takes effect
-    at once.
-
-    Raises: StorageError of the lease table (409), SharingViolation, and what `nodes.view` raises.
-    """
+    """A file lease is infinite, so it is never renewed; a break takes effect at once."""
     rule = _LeaseFile(call, leasing.fresh_id(services, call.input))
     _, result = await change_attributes(services, call, FileOperation.LEASE_FILE, rule)
     return result
 
 
 class _LeaseFile(NodeRule[LeaseResult], frozen=True):
-    """One action on the lease of a file."""
-
     call: Call[LeaseAction]
     fresh_id: str | None
 

@@ -1,8 +1,7 @@
 """Create Symbolic Link, Get Symbolic Link, Create Hard Link: refused, since every share is for SMB.
 
-Lives here: the refusal. Must not live here: shares for NFS, of which there are none
-(semantics/file/shares.py). Sources: "Create Symbolic Link", "Read Symbolic Link", "Create Hard
-Link", each with the availability by protocol; reference file.md 5.
+Sources: "Create Symbolic Link", "Read Symbolic Link", "Create Hard Link", each with the
+availability by protocol; reference file.md 5.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from strongroom.services.file.snapshots.past_states import require_snapshot
 
 
 async def refuse_link(services: Services, call: Call[None]) -> None:
-    """Refuse an operation that only shares for NFS have, after checking that the share exists.
-
-    Raises: StorageError ShareNotFound, ShareSnapshotNotFound; always UnsupportedQueryParameter.
-    """
+    """Only shares for NFS have links. The share is checked first."""
     (share,) = await services.store.read([place_ref(call)])
     check_place(call, share)
     if call.target.snapshot is not None:

@@ -1,7 +1,7 @@
 """List Directories and Files: one page of a directory, in the order of folded names.
 
-Lives here: the join of names with attributes. Must not live here: XML (wire/). Source: "List
-Directories and Files"; reference file.md 4.
+Lives here: the join of names with attributes. Source: "List Directories and Files"; reference
+file.md 4.
 """
 
 from __future__ import annotations
@@ -41,12 +41,8 @@ _JOINED_AT_ONCE: Final = 64
 
 
 class ListDirectory(OnPath, frozen=True, kw_only=True):
-    """Input of List Directories and Files.
-
-    Attributes:
-        start: the decoded marker.
-        is_extended: whether ids are returned beside what `include` asks for.
-    """
+    """`start`: the decoded marker. `is_extended`: whether ids are returned beside what `include`
+    asks for."""
 
     prefix: str = ""
     start: Position = START
@@ -56,14 +52,12 @@ class ListDirectory(OnPath, frozen=True, kw_only=True):
 
 
 class NodeRow(msgspec.Struct, frozen=True, gc=False):
-    """One directory or file of a list."""
-
     name: NameRecord
     record: FileRecord
 
 
 class DirectoryPage(msgspec.Struct, frozen=True):
-    """Result: rows, and where the next page begins (None = this is the last page)."""
+    """`marker`: where the next page begins; None = this is the last page."""
 
     view: NodeView
     rows: tuple[NodeRow, ...]
@@ -71,11 +65,8 @@ class DirectoryPage(msgspec.Struct, frozen=True):
 
 
 async def list_directory(services: Services, call: Call[ListDirectory]) -> DirectoryPage:
-    """List a directory. A name that is deleted between the read of the names and that of the
-    attributes is left out.
-
-    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound.
-    """
+    """A name that is deleted between the read of the names and that of the attributes is left
+    out."""
     given = call.input
     view = await nodes.view(services, call, is_directory=True)
     if names.utf16_units(given.prefix) > names.COMPONENT_UNITS_MAX:
@@ -101,8 +92,7 @@ async def list_directory(services: Services, call: Call[ListDirectory]) -> Direc
 async def _joined(
     services: Services, generation: int, page: list[Item], at: int | None
 ) -> tuple[NodeRow, ...]:
-    """Return the names with their attributes. `at`: the snapshot that is listed; None = the share
-    as it is now."""
+    """`at`: the snapshot that is listed; None = the share as it is now."""
     opens, rows = services.held.of(Opens), list[NodeRow]()
     for begin in range(0, len(page), _JOINED_AT_ONCE):
         items = page[begin : begin + _JOINED_AT_ONCE]

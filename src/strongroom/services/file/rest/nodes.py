@@ -31,8 +31,8 @@ T = TypeVar("T")
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A committed directory or file, and the record's version. In a snapshot, the version is the
-    snapshot's stamp."""
+    """A committed directory or file. `version`: its record's; in a snapshot, the snapshot's
+    stamp."""
 
     where: Where
     record: FileRecord
@@ -40,7 +40,7 @@ class NodeView(msgspec.Struct, frozen=True):
 
 
 class NodeWritten(msgspec.Struct, frozen=True):
-    """Result of a change: the file or directory after it."""
+    """The file or directory after a change."""
 
     where: Where
     record: FileRecord
@@ -48,25 +48,20 @@ class NodeWritten(msgspec.Struct, frozen=True):
 
     @property
     def etag(self) -> int:
-        """The stamp of its ETag."""
+        """A stamp, as `modified` is."""
         return self.record.etag
 
     @property
     def modified(self) -> int:
-        """The stamp of its last modification."""
         return self.record.modified
 
 
 def view_of(where: Where, state: NodeState) -> NodeView:
-    """Return the committed state of what a path leads to."""
     return NodeView(where, state.record, state.version)
 
 
 async def view(services: Services, call: Call[Any], *, is_directory: bool) -> NodeView:
-    """Read the directory or file that a request names, and guard its lease.
-
-    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412).
-    """
+    """Read the directory or file that a request names, and guard its lease."""
     origin = RequestOrigin(call)
     while True:
         where = await paths.find(services, call, is_directory=is_directory)
@@ -93,9 +88,6 @@ async def change_attributes(
         clears_read_only: see RestRequest.
 
     Returns: its path, and the result of `rule`.
-
-    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, the lease errors (412),
-        and what admission and the rule raise.
     """
     while True:
         seen = await view(services, call, is_directory=operation is None)

@@ -1,8 +1,8 @@
 """Put Range, List Ranges and everything else that changes or lists the bytes of a file.
 
 Lives here: the changes, and how a request enters for them. Must not live here: the loop that begins
-anew when a change is out of date (node/changing.py), where bytes lie (store/core/extents). Source:
-"Put Range", "List Ranges", "Set File Properties" (a new length); reference file.md 5.
+anew when a change is out of date (node/changing.py). Source: "Put Range", "List Ranges", "Set File
+Properties" (a new length); reference file.md 5.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _LENGTH: Final = "Content-Length"
 
 
 class PutRange(OnPath, frozen=True, kw_only=True):
-    """Input of Put Range: (offset, length) of the bytes; the MD5 that the body must have."""
+    """`span`: (offset, length) of the bytes. `md5`: what the body must have."""
 
     span: tuple[int, int]
     md5: bytes | None = None
@@ -67,10 +67,8 @@ class PutRange(OnPath, frozen=True, kw_only=True):
 
 
 class RequestEntry(msgspec.Struct, frozen=True):
-    """How a request that changes bytes enters the table of opens.
-
-    `byte_range` is the (offset, length) of the bytes. For `clears_read_only` see RestRequest.
-    """
+    """How a request that changes bytes enters the table of opens. `byte_range` is the (offset,
+    length) of the bytes. For `clears_read_only` see RestRequest."""
 
     operation: FileOperation
     byte_range: tuple[int, int] = WHOLE_FILE
@@ -78,11 +76,8 @@ class RequestEntry(msgspec.Struct, frozen=True):
 
 
 class _Entering:
-    """Enters the file that a request names, once for each attempt.
-
-    Arguments:
-        seen: the file, if the request has looked at it before.
-    """
+    """Enters the file that a request names, once for each attempt. `seen`: the file, if the request
+    has looked at it before."""
 
     def __init__(
         self, services: Services, call: Call[Any], entry: RequestEntry, seen: NodeView | None
@@ -118,13 +113,8 @@ async def change(
     bytes_change: BytesChange,
     seen: NodeView | None = None,
 ) -> NodeWritten:
-    """Change the bytes of the file that a request names, in one commit with its attributes.
-
-    Arguments:
-        seen: the file, if the request has looked at it before.
-
-    Raises: as `nodes.view` and `change_bytes`.
-    """
+    """Change the bytes of the file that a request names, in one commit with its attributes. `seen`:
+    the file, if the request has looked at it before."""
     entering = _Entering(services, call, entry, seen)
     access, record = await change_bytes(services, entering, bytes_change)
     assert isinstance(access, ByPath), "it entered by its path"
@@ -136,14 +126,8 @@ async def change(
 async def put_range(
     services: Services, call: Call[PutRange], seen: NodeView | None = None
 ) -> NodeWritten:
-    """Write the body to a range of a file.
-
-    Arguments:
-        seen: the file, if the request has looked at it before.
-
-    Raises: StorageError RequestBodyTooLarge, InvalidHeaderValue (body and range have different
-        lengths), Md5Mismatch, InvalidRange, ReadOnlyAttribute, and what `nodes.view` raises.
-    """
+    """Write the body to a range of a file. `seen`: as in `change`. InvalidHeaderValue when body and
+    range have different lengths."""
     offset, length = call.input.span
     body = call.client.body
     _check_length(body, length)
@@ -161,10 +145,8 @@ async def put_range(
 
 
 async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
-    """Clear a range of a file: its bytes become zeros, and are no longer allocated.
-
-    Raises: StorageError InvalidHeaderValue (it has a body), otherwise as put_range.
-    """
+    """The bytes become zeros, and are no longer allocated. InvalidHeaderValue when there is a
+    body."""
     size_bytes = call.client.body.size_bytes
     if size_bytes is None or size_bytes:
         raise errors.invalid_header(_LENGTH, str(size_bytes or ""), "A clear has no body.")
@@ -181,8 +163,6 @@ def _entry(given: PutRange) -> RequestEntry:
 
 
 class _Putting(Edit, frozen=True):
-    """The attributes after a range was written or cleared."""
-
     given: PutRange
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
@@ -245,7 +225,6 @@ class _HashedBody:
 
 
 def map_of(view: NodeView) -> MapPlace:
-    """Return the place of the map of a file's bytes."""
     return MapPlace(view.where.partition, view.where.id)
 
 
@@ -267,8 +246,7 @@ class ListRanges(OnPath, frozen=True, kw_only=True):
 
 
 class RangeList(msgspec.Struct, frozen=True):
-    """Result of List Ranges. `next_marker` is "" at the end of a list in pages; None = the request
-    asks for no pages."""
+    """`next_marker` is "" at the end of a list in pages; None = the request asks for no pages."""
 
     view: NodeView
     ranges: tuple[Range, ...]
@@ -276,7 +254,7 @@ class RangeList(msgspec.Struct, frozen=True):
 
 
 def read_marker(name: str, value: str) -> int | None:
-    """Return the offset of a marker; None for an empty one. Raises: InvalidQueryParameterValue."""
+    """None for an empty one."""
     if not value:
         return None
     if not (value.isascii() and value.isdigit() and len(value) <= _MARKER_DIGITS_MAX):
@@ -288,9 +266,8 @@ def read_marker(name: str, value: str) -> int | None:
 async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
     """List the allocated ranges in whole sectors, or the changes since a snapshot.
 
-    Raises: StorageError InvalidRange, FileGenerationMismatch (the earlier snapshot has another file
-        or none there), InvalidQueryParameterValue (it is a later one), ShareSnapshotNotFound, and
-        what `nodes.view` raises.
+    Raises: FileGenerationMismatch when the earlier snapshot has another file or none there;
+        InvalidQueryParameterValue when it is a later one.
     """
     previous = call.input.previous
     async with registered(services, call, FileOperation.LIST_RANGES) as (_, view):
@@ -335,7 +312,7 @@ def _next_marker(given: ListRanges, resume: int | None, end: int) -> str | None:
 
 
 def _at(call: Call[Any], snapshot: int) -> Call[Any]:
-    """Return the same request for a snapshot."""
+    """The same request for a snapshot."""
     target = msgspec.structs.replace(call.target, snapshot=snapshot)
     return msgspec.structs.replace(call, target=target)
 
@@ -344,7 +321,7 @@ async def _check_previous(
     services: Services, call: Call[Any], view: NodeView, previous: int
 ) -> None:
     """Check that an earlier snapshot has the same file, under this name unless renames are
-    followed. Raises: as list_ranges."""
+    followed."""
     if previous > view.version:
         reason = "The previous snapshot must not be later than what is listed."
         raise errors.invalid_query("prevsharesnapshot", iso7(previous), reason)

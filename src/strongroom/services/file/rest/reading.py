@@ -1,7 +1,7 @@
 """Get File: a consistent range of a file's bytes, while others write.
 
-Lives here: a registered read of a file, and the stream of its bytes. Must not live here: where they
-lie (store/core/extents). Source: "Get File"; reference file.md 5.
+Lives here: a registered read of a file, and the stream of its bytes. Source: "Get File"; reference
+file.md 5.
 """
 
 from __future__ import annotations
@@ -34,18 +34,15 @@ from strongroom.values import ByteRange
 
 
 class GetFile(OnPath, frozen=True, kw_only=True):
-    """Input of Get File. `range_md5`: whether the MD5 of the range is returned."""
+    """`range_md5`: whether the MD5 of the range is returned."""
 
     range: ByteRange | None = None
     range_md5: bool = False
 
 
 class FileDownload(msgspec.Struct, frozen=True):
-    """Result of Get File: the bytes [offset, offset + length).
-
-    `is_partial` distinguishes a 206 from a 200. `finished` must be called when the body was sent or
-    abandoned.
-    """
+    """The bytes [offset, offset + length). `is_partial` distinguishes a 206 from a 200. `finished`
+    must be called when the body was sent or abandoned."""
 
     view: NodeView
     overrides: Overrides
@@ -58,11 +55,7 @@ class FileDownload(msgspec.Struct, frozen=True):
 
 
 async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
-    """Return a file's bytes, or a range of them.
-
-    Raises: StorageError InvalidRange (416 with Content-Range), InvalidHeaderValue (an MD5 of no
-        range), OutOfRangeInput (an MD5 of more than 4 MiB), and what `nodes.view` raises.
-    """
+    """InvalidRange is a 416 with Content-Range. An MD5 needs a range, of at most 4 MiB."""
     given = call.input
     if given.range_md5 and given.range is None:
         raise errors.invalid_header("x-ms-range-get-content-md5", "true")
@@ -96,7 +89,7 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
 
 
 def _concerned(asked: ByteRange | None) -> tuple[int, int]:
-    """Return the (offset, length) of the requested bytes, for the check of locks."""
+    """The (offset, length) of the requested bytes, for the check of locks."""
     if asked is None or asked.last is None:
         start = 0 if asked is None else asked.first
         return start, OFFSETS - start
@@ -119,10 +112,7 @@ def _wanted(given: GetFile, size_bytes: int) -> tuple[int, int]:
 async def registered(
     services: Services, call: Call[Any], operation: FileOperation
 ) -> AsyncIterator[tuple[ExitStack, NodeView]]:
-    """Enter the file that a request names, and register a reader of its bytes.
-
-    Raises: what `nodes.view` and admission raise.
-    """
+    """Enter the file that a request names, and register a reader of its bytes."""
     with ExitStack() as stack:
         yield stack, await _enter_and_read(services, call, operation, stack)
 
@@ -134,7 +124,7 @@ async def _enter_and_read(
     stack: ExitStack,
     byte_range: tuple[int, int] = WHOLE_FILE,
 ) -> NodeView:
-    """Enter the file and read it, with a registered reader that ends with `stack`."""
+    """The registered reader ends with `stack`."""
     origin = RequestOrigin(call)
     while True:
         where = await paths.find(services, call, is_directory=False)

@@ -1,8 +1,8 @@
 """Rename File and Rename Directory.
 
 Lives here: how source and target are found and entered, and what a request may move. Must not live
-here: the move itself (node/moving.py), the order of checks (semantics/file/deletion.py), how a URL
-is read. Source: "Rename File", "Rename Directory"; reference file.md 5, smb.md 3.7.
+here: the move itself (node/moving.py), the order of checks (semantics/file/deletion.py). Source:
+"Rename File", "Rename Directory"; reference file.md 5, smb.md 3.7.
 """
 
 from __future__ import annotations
@@ -53,12 +53,7 @@ SOURCE_HEADER = "x-ms-file-rename-source"
 
 
 class RenameSource(msgspec.Struct, frozen=True):
-    """The source of a rename, from its URL.
-
-    Attributes:
-        path: the decoded path of the URL.
-        own_path: the path of the request's own URL.
-    """
+    """`path`: the decoded path of the URL. `own_path`: that of the request's own URL."""
 
     url: str
     path: str
@@ -66,11 +61,8 @@ class RenameSource(msgspec.Struct, frozen=True):
 
 
 class RenameNode(OnPath, frozen=True, kw_only=True):
-    """Input of Rename File and Rename Directory.
-
-    Metadata, content type and SMB properties may change with the name. A value that is not given
-    stays.
-    """
+    """Metadata, content type and SMB properties may change with the name. A value that is not given
+    stays."""
 
     source: RenameSource
     source_trailing_dots: bool = False
@@ -84,10 +76,9 @@ class RenameNode(OnPath, frozen=True, kw_only=True):
 
 
 async def rename_file(services: Services, call: Call[RenameNode]) -> NodeWritten:
-    """Rename a file. It replaces another file if the request permits that.
+    """It replaces another file if the request permits that.
 
-    Raises: StorageError ResourceNotFound (no such source), ParentNotFound, InvalidHeaderValue (the
-        source is in another share), the lease errors (412). For a target that exists:
+    Raises: InvalidHeaderValue when the source is in another share. For a target that exists:
         ResourceAlreadyExists, ResourceTypeMismatch (a directory), ReadOnlyAttribute.
     """
     held = services.held
@@ -95,7 +86,7 @@ async def rename_file(services: Services, call: Call[RenameNode]) -> NodeWritten
 
 
 async def rename_directory(services: Services, call: Call[RenameNode]) -> NodeWritten:
-    """Rename a directory. Raises: as rename_file; SharingViolation for a place below itself."""
+    """SharingViolation for a place below itself."""
     held = services.held
     return await _rename(services, held.of(Opens), held.of(Watches), call, is_directory=True)
 
@@ -135,10 +126,6 @@ async def _resolved(services: Services, call: Call[Any], path: tuple[str, ...]) 
 
 
 def _within_share(call: Call[Any], source: RenameSource) -> str:
-    """Return the path of the source in the share, if it is in the request's share.
-
-    Raises: InvalidHeaderValue.
-    """
     account, share = call.target.account, call.target.container
     for prefix in (f"/file/{account}/{share}/", f"/{account}/{share}/", f"/{share}/"):
         if source.own_path.startswith(prefix):
@@ -193,7 +180,6 @@ async def _attempt(
 
 
 def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
-    """Return why the root cannot be renamed, or be the target of a rename."""
     facts = FileFacts(is_directory=source.is_directory, is_root=source.is_root)
     root = RenameTarget(FileFacts(is_directory=True, is_root=True)) if target.is_root else None
     found = deletion.rename_refusal(
@@ -204,8 +190,6 @@ def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
 
 
 class _Requested(MoveRule, frozen=True):
-    """The move that a request asks for."""
-
     given: RenameNode
 
     @property

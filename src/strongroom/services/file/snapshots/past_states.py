@@ -57,7 +57,6 @@ _PAGE_RECORDS: Final = 300
 
 
 def share_of(found: Record) -> ShareRecord:
-    """Return the share whose record was read."""
     share = PLACES[Service.FILE].read(found).record
     assert isinstance(share, ShareRecord)
     return share
@@ -103,18 +102,13 @@ def _kept_in(step: Step, before: dict[Ref, Record | None], newest: int, stamp: i
 
 
 def newest_of(share: ShareRecord) -> int:
-    """Return the stamp of a share's newest snapshot; 0 = it has none."""
+    """A stamp; 0 = the share has no snapshot."""
     return share.snapshots[-1] if share.snapshots else 0
 
 
 def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
-    """Return the share if it still has the snapshot that a request names.
-
-    Arguments:
-        found: the share's record.
-
-    Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
-    """
+    """Return the share if it still has the snapshot that a request names. `found`: the share's
+    record."""
     share = share_of(check_place(call, found))
     if call.target.snapshot not in share.snapshots:
         raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
@@ -122,7 +116,7 @@ def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
 
 
 async def check_snapshot_exists(services: Services, call: Call[Any]) -> None:
-    """End a read of a snapshot by checking that it still exists. Raises: as require_snapshot."""
+    """End a read of a snapshot by checking that it still exists."""
     (found,) = await services.store.read([place_ref(call)])
     require_snapshot(call, found)
 
@@ -133,9 +127,7 @@ async def names_on_path_at(
     """Follow the names of a path as a snapshot sees them. Returns what Engine.follow returns.
 
     The present names are followed up to one that the snapshot sees otherwise, and again behind it.
-
-    Arguments:
-        folded: the names, as the keys have them.
+    `folded`: the names, as the keys have them.
     """
     partition, links = keys.file_names(generation), tree_records.NAME_LINKS
     found: list[tuple[Ref, Record | None]] = []
@@ -154,7 +146,6 @@ async def names_on_path_at(
 
 
 async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record | None:
-    """Return the attributes of a directory or file as a snapshot sees them."""
     (found,) = await engine.read([Ref(partition, keys.FILE_KEY)])
     return await past_attributes(engine, partition, found, at)
 
@@ -182,12 +173,8 @@ async def _at(
 async def names_at(
     engine: Engine, partition: Partition, span: tuple[bytes, bytes], at: int, count: int
 ) -> list[Item]:
-    """Return the first names of a range as a snapshot sees them, in order.
-
-    Arguments:
-        span: (first, until) of the keys of the names.
-        count: the most names to return.
-    """
+    """Return the first names of a range as a snapshot sees them, in order. `span`: (first, until)
+    of the keys of the names. `count`: the most names to return."""
     first, until = span
     found: list[Item] = []
     while len(found) < count and first < until:

@@ -36,8 +36,7 @@ _START: Final = Position(b"", b"")
 
 
 async def living_snapshots(services: Services, generation: int) -> frozenset[int]:
-    """Return the stamps of the snapshots of the share with this generation. A soft-deleted share
-    counts too."""
+    """Their stamps. A soft-deleted share counts too."""
     (named,) = await services.store.read([share_keys.share_named(generation)])
     found = file_records.NAMED.of(named)
     if found is None:
@@ -73,10 +72,7 @@ async def sweep_node(
     services: Services, removal: RemovalBatch, partition: Partition, ordered: int
 ) -> bool:
     """Remove a deleted file, or sweep an existing one, and remove past states that no snapshot
-    sees.
-
-    Arguments:
-        ordered: the stamp of the commit that ordered the job.
+    sees. `ordered`: the stamp of the commit that ordered the job.
 
     Returns: whether it is done; False when it must wait for readers.
     """
@@ -106,7 +102,7 @@ async def sweep_node(
 
 
 async def _past_of(services: Services, partition: Partition) -> list[Item]:
-    """Return all past attributes of a file: at most one for each snapshot that ever existed."""
+    """All past attributes of a file: at most one for each snapshot that ever existed."""
     first, until = share_keys.past_attributes_range()
     found: list[Item] = []
     while True:
@@ -118,7 +114,7 @@ async def _past_of(services: Services, partition: Partition) -> list[Item]:
 
 
 def _validity(item: Item) -> tuple[int, int]:
-    """Return since when and until when past attributes were valid."""
+    """Since when and until when past attributes were valid."""
     end = share_keys.past_of_attributes(item.name)
     assert end is not None, "the range holds past attributes only"
     return file_records.PAST.decode(item.value).since, end
@@ -154,8 +150,6 @@ async def _finish_deletion(services: Services, partition: Partition) -> None:
 
 
 class _FinishDeletion(Decision[None], frozen=True):
-    """The decision that finishes the deletion of a file without a name."""
-
     mutation: Mutation
     node: ReadOne[bytes]
     attributes: ReadOne[bytes]
@@ -200,10 +194,7 @@ async def remove_file(
 
 
 async def sweep_snapshot(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
-    """Remove what no snapshot of a share sees any more, after one was deleted.
-
-    Arguments:
-        deleted: the stamp of the deletion.
+    """Remove what no snapshot of a share sees any more, after one was deleted at this stamp.
 
     Returns: whether it is done; False when something is being read.
     """

@@ -1,6 +1,6 @@
 """The readers of files in this process; the bytes that they read are not swept before they finish.
 
-Lives here: held state. Must not live here: reading (node/reading.py), sweeping (sweep.py).
+Must not live here: reading (node/reading.py), sweeping (sweep.py).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from strongroom.store.core.records import ShareRecord
 
 
 class FileReaders:
-    """The readers of all files. This state is lost when the process ends."""
+    """This state is lost when the process ends."""
 
     def __init__(self) -> None:
         self.maps = MapReaders()
@@ -30,15 +30,10 @@ class Pinning(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, services: Services) -> Pinning:
-        """Return it for the readers of this process."""
         return cls(services.held.of(FileReaders).maps, services.store.gateways)
 
     def pins(self, share: ShareRecord, file: Partition, stamp: int) -> Pins:
-        """Return them. Each decision on the bytes must call this again.
-
-        Arguments:
-            share: as the decision sees it.
-            stamp: the decision's.
-        """
+        """Each decision on the bytes must call this again, with the share as it sees it and its own
+        stamp."""
         readers = self.maps.pins(file, 0).reader if self.gateways.is_alone else stamp
         return Pins(newest_of(share), readers, share.lost)

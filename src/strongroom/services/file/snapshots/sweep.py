@@ -1,7 +1,7 @@
 """Removing what no name leads to any more: deleted files, deleted shares, bytes that were replaced.
 
 Lives here: the work of the two jobs, and the step that orders a file's sweep. Must not live here:
-when jobs run (services/sweeper.py), bytes themselves (store/core/extents).
+when jobs run (services/sweeper.py).
 
 A file is dead when it has no node, since a deletion removes the node with the name. A job begins
 only when every older commit has been completed or ruled out. So a file that is dead then stays
@@ -47,7 +47,7 @@ KEPT_SHARES: Final = SoftDeleteKind(
 
 
 def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
-    """Return the step that stores a file's sweep job. It comes before the step that makes the sweep
+    """The step that stores a file's sweep job. It comes before the step that makes the sweep
     necessary."""
     ref = keys.job(stamp, stamp, JobKind.SWEEP_FILE)
     job = Job(JobKind.SWEEP_FILE, generation, str(file_id))
@@ -55,10 +55,8 @@ def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
 
 
 async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordered: int) -> bool:
-    """Remove a dead file, or sweep the replaced bytes of a living one.
-
-    Arguments:
-        ordered: the stamp of the commit that ordered the job.
+    """Remove a dead file, or sweep the replaced bytes of a living one. `ordered`: the stamp of the
+    commit that ordered the job.
 
     Returns: whether it is done; False when it must wait for readers.
     """
@@ -67,13 +65,8 @@ async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordere
 
 
 async def sweep_share(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
-    """Remove all records and bytes of a deleted share.
-
-    Arguments:
-        deleted: the stamp of its deletion.
-
-    Returns: whether nothing is left.
-    """
+    """Remove all records and bytes of a share that was deleted at this stamp. Returns whether
+    nothing is left."""
     account, name = job.token.split("/")
     place = await services.place(Service.FILE, account, name)
     if place is not None and place.generation == job.generation:
@@ -88,11 +81,8 @@ async def sweep_share(services: Services, removal: RemovalBatch, job: Job, delet
 
 async def expire_share(services: Services, job: Job, deleted: int) -> None:
     """Order the sweep of a soft-deleted share whose retention has ended, unless it was restored.
-    Until that commit, the share is complete.
-
-    Arguments:
-        deleted: the stamp of the deletion that ordered the job.
-    """
+    Until that commit, the share is complete. `deleted`: the stamp of the deletion that ordered the
+    job."""
     ref, reads = _kept(job), Reads()
     kept = reads.add(ref, records.DELETED_SHARE)
     await services.commit(_Expire(ref.partition, reads.refs, Purpose.FREEING, kept, job, deleted))
@@ -100,8 +90,8 @@ async def expire_share(services: Services, job: Job, deleted: int) -> None:
 
 
 class _Expire(Decision[None], frozen=True):
-    """The decision that ends the retention of a deleted share. A share that was restored and
-    deleted again has another `deleted` stamp, so it is left alone."""
+    """A share that was restored and deleted again has another `deleted` stamp, so it is left
+    alone."""
 
     kept: ReadOne[DeletedShare]
     job: Job
@@ -123,7 +113,7 @@ class _Expire(Decision[None], frozen=True):
 
 
 def _kept(job: Job) -> Ref:
-    """Return the address of the record of a soft-deleted share."""
+    """The record of a soft-deleted share."""
     account, name = job.token.split("/")
     return keys.deleted_place(keys.share(account, name), job.generation)
 
