@@ -1,8 +1,7 @@
 """How a REST operation enters the table of opens, waits for the caches of others, and leaves.
 
 Lives here: the entry of a REST operation, the facts that it depends on, its waits. Must not live
-here: the tables (opens.py), rules (semantics/file/opens.py), records, what SMB does by handles
-(handles/).
+here: the tables (opens.py), rules (semantics/file/opens.py).
 
 An operation enters before it decides, and leaves when its commit is durable or refused. Nothing is
 awaited between reading a table and changing it.
@@ -37,8 +36,7 @@ _READ_ONLY: Final = int(Attribute.READ_ONLY)
 
 
 def facts_of(record: FileRecord, *, is_root: bool = False) -> FileFacts:
-    """Return the facts that admission depends on. A file's lease in the records never expires by
-    time alone."""
+    """A file's lease in the records never expires by time alone."""
     lease = record.lease
     return FileFacts(
         is_directory=record.is_directory,
@@ -51,11 +49,8 @@ def facts_of(record: FileRecord, *, is_root: bool = False) -> FileFacts:
 
 class OperationEntry:
     """The entry of a REST operation. As a context manager, it leaves the table at the end.
-
-    Attributes:
-        has_waited: whether the operation waited for a cache to be broken. If so, what it read
-            before may be stale.
-    """
+    `has_waited`: whether the operation waited for a cache to be broken. If so, what it read before
+    may be stale."""
 
     __slots__ = ("_stack", "has_waited")
 
@@ -64,8 +59,7 @@ class OperationEntry:
         self._stack = stack
 
     def leave(self) -> None:
-        """Leave the table. If the file's deletion is pending and this was its last open, the file
-        is removed."""
+        """If the file's deletion is pending and this was its last open, the file is removed."""
         self._stack.close()
 
     def __enter__(self) -> OperationEntry:
@@ -87,10 +81,7 @@ async def break_handle_caches_below(
     wait: Callable[[asyncio.Future[None]], Awaitable[None]],
 ) -> None:
     """Make clients that cache handles below a directory close those that their users have closed.
-
-    Arguments:
-        wait: waits for a change of a table; it raises when that takes too long.
-    """
+    `wait` waits for a change of a table; it raises when that takes too long."""
     held = services.held.of(Opens)
     while True:
         changes = []
@@ -107,9 +98,7 @@ async def break_handle_caches_below(
 
 class RestWaitLimit:
     """Limits how long a REST operation waits for all breaks together. Use it as a context manager.
-
-    The `timeout` of the request may end the wait earlier, with the same answer.
-    """
+    The `timeout` of the request may end the wait earlier, with the same answer."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -117,7 +106,6 @@ class RestWaitLimit:
 
     @property
     def has_waited(self) -> bool:
-        """Whether the operation had to wait for anything."""
         return self._limit is not None
 
     async def until(self, change: asyncio.Future[None]) -> None:

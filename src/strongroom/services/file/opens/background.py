@@ -1,7 +1,4 @@
-"""Work beside requests: tasks that outlive their request, and waits in store time.
-
-Lives here: running them, and their end. Must not live here: what they do.
-"""
+"""Work beside requests: tasks that outlive their request, and waits in store time."""
 
 from __future__ import annotations
 
@@ -30,7 +27,6 @@ class BackgroundTasks:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Run work in a task of its own."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._finished)
@@ -54,11 +50,10 @@ def fetch_error(task: asyncio.Task[None]) -> None:
 
 
 async def wait_store_time(services: Services, seconds: float) -> bool:
-    """Wait for some seconds of store time.
+    """Wait for some seconds of store time. Returns False when the server stops before they are
+    over.
 
     A gateway that is late has no store time. The wait continues, since the gateway may serve again.
-
-    Returns: False when the server stops before the time is over.
     """
     until: int | None = None
     while not services.waiting.is_stopping:

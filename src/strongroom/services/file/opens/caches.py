@@ -48,7 +48,7 @@ class BreakTimers:
         timer.add_done_callback(fetch_error)
 
     def stop(self, key: CachingKey) -> bool:
-        """Stop the timer of a holder. Returns whether it was running."""
+        """Return whether it was running."""
         timer = self._timers.pop(key, None)
         if timer is None:
             return False
@@ -65,10 +65,8 @@ class BreakTimers:
 
 
 def send(notice: BreakNotice, holders: Sequence[Handle]) -> bool:
-    """Send a notice by the first of its holder's handles whose client can be reached.
-
-    Returns: whether any of the handles has a connection, and may answer.
-    """
+    """Send a notice by the first of its holder's handles whose client can be reached. Returns
+    whether any of the handles has a connection, and may answer."""
     owners = [(one, one.owner) for one in holders if one.owner is not None]
     for handle, owner in owners:
         if owner.alive:

@@ -1,8 +1,8 @@
 """Changes in directories, for the clients that watch them: CHANGE_NOTIFY of SMB.
 
 Lives here: the watches of this process, and the one place to which REST and SMB report changes.
-Must not live here: waiting for a change (handles/notifying.py), bytes of SMB. Sources: [MS-SMB2]
-section 3.3.5.19; [MS-FSA] section 2.1.5.11; [MS-FSCC] section 2.7.1; smb.md 2.9.
+Must not live here: waiting for a change (handles/notifying.py). Sources: [MS-SMB2] section
+3.3.5.19; [MS-FSA] section 2.1.5.11; [MS-FSCC] section 2.7.1; smb.md 2.9.
 
 A change is reported after its commit. Changes between two requests of a client are kept for it, up
 to a limit. Beyond the limit, the client is told to list the directory again.
@@ -23,15 +23,13 @@ from strongroom.services.file.opens.open_handle import Handle
 
 _KEPT_MAX: Final = 1024
 _ALL_KEPT_MAX: Final = 65_536
-"""The limit of changes that are kept for all watches together. Each takes some 200 bytes of
-memory."""
+"""Of all watches together. Each takes some 200 bytes of memory."""
 WATCHES_MAX: Final = 2048
-"""The limit of watches of all handles together. Each change goes through all watches of its
-share."""
+"""Of all handles together. Each change goes through all watches of its share."""
 
 
 class NodeAction(enum.IntEnum):
-    """The kind of a change; the values are its numbers on the wire."""
+    """The values are its numbers on the wire."""
 
     ADDED = 1
     REMOVED = 2
@@ -103,7 +101,6 @@ class DirectoryWatch:
 
     @property
     def can_answer(self) -> bool:
-        """Whether a request can be answered now."""
         return bool(self.kept) or self.has_overflowed or self.is_deleted
 
     def record(self, changes: Sequence[NodeChanged]) -> None:
@@ -127,17 +124,14 @@ class DirectoryWatch:
         self._wake()
 
     def overflow(self) -> None:
-        """Drop the kept changes, and note that there were more than fit."""
         self.clear()
         self.has_overflowed = True
 
     def clear(self) -> None:
-        """Drop the kept changes."""
         self._limit.left += len(self.kept)
         self.kept.clear()
 
     def delete(self) -> None:
-        """Note that the directory is to be deleted."""
         self.is_deleted = True
         self._wake()
 
@@ -162,16 +156,13 @@ class DirectoryWatch:
             self._wake()
 
     def _wake(self) -> None:
-        """Wake the first request, if it can be answered."""
         if self.can_answer and self._waiting and not self._waiting[0].done():
             self._waiting[0].set_result(None)
 
 
 class Watches:
     """All watches, by the generation of their share and by snapshot. In a snapshot nothing changes.
-
-    This state is lost when the process ends.
-    """
+    This state is lost when the process ends."""
 
     def __init__(self) -> None:
         self._watches: dict[tuple[int, int | None], dict[int, DirectoryWatch]] = {}
@@ -179,16 +170,13 @@ class Watches:
         self._count = 0
 
     def of(self, handle: Handle) -> DirectoryWatch | None:
-        """Return the watch of a handle; None = it has none."""
         return self._watches.get(_volume(handle), {}).get(handle.id)
 
     def begin(
         self, handle: Handle, aspects: Aspect, *, is_tree: bool, room_bytes: int
     ) -> DirectoryWatch:
         """Watch a directory from now on. A handle that watches already keeps its first filter.
-
-        Raises: StorageError INSUFFICIENT_RESOURCES when there are WATCHES_MAX.
-        """
+        INSUFFICIENT_RESOURCES when there are WATCHES_MAX."""
         found = self.of(handle)
         if found is not None:
             return found
@@ -200,7 +188,7 @@ class Watches:
         return new
 
     def forget(self, handle: Handle) -> None:
-        """Remove the watch of a handle that is closed. Idempotent."""
+        """Idempotent."""
         watches = self._watches.get(_volume(handle), {})
         watch = watches.pop(handle.id, None)
         if watch is None:
@@ -217,8 +205,7 @@ class Watches:
                 watch.delete()
 
     def report(self, generation: int, *changes: NodeChanged) -> None:
-        """Report durable changes to the watches of a share. The changes of one operation are
-        reported together."""
+        """Report durable changes. Those of one operation are reported together."""
         for watch in list(self._watches.get((generation, None), {}).values()):
             watch.record(changes)
 
@@ -228,25 +215,21 @@ def _volume(handle: Handle) -> tuple[int, int | None]:
 
 
 def added(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
-    """Return the change for a name that was created."""
     return NodeChanged(NodeAction.ADDED, path, name_aspect(is_directory=is_directory))
 
 
 def removed(path: tuple[str, ...], *, is_directory: bool) -> NodeChanged:
-    """Return the change for a name that was deleted."""
     return NodeChanged(NodeAction.REMOVED, path, name_aspect(is_directory=is_directory))
 
 
 def modified(path: tuple[str, ...], aspects: Aspect) -> NodeChanged:
-    """Return the change for a file or directory that was modified."""
     return NodeChanged(NodeAction.MODIFIED, path, aspects)
 
 
 def renamed(
     old: tuple[str, ...], new: tuple[str, ...], *, is_directory: bool, replaces: bool
 ) -> tuple[NodeChanged, ...]:
-    """Return the changes of a rename. Within one directory they are a pair of old and new name,
-    else a removal and an addition."""
+    """Within one directory they are a pair of old and new name, else a removal and an addition."""
     aspect = name_aspect(is_directory=is_directory)
     replaced = (removed(new, is_directory=False),) if replaces else ()
     is_same_directory = len(old) == len(new) and all(map(names.same, old[:-1], new[:-1]))
@@ -262,11 +245,10 @@ def renamed(
 
 
 def name_aspect(*, is_directory: bool) -> Aspect:
-    """Return the aspect that a change of a name has."""
     return Aspect.DIRECTORY_NAME if is_directory else Aspect.FILE_NAME
 
 
 BYTES: Final = Aspect.SIZE | Aspect.LAST_WRITE
-"""The aspects that change when bytes are written or the length is set."""
+"""What changes when bytes are written or the length is set."""
 PROPERTIES: Final = Aspect.ATTRIBUTES | Aspect.CREATION | Aspect.LAST_WRITE | Aspect.LAST_ACCESS
-"""The aspects that change when attributes or times are set."""
+"""What changes when attributes or times are set."""

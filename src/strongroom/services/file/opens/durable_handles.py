@@ -1,8 +1,7 @@
 """Durable handles without a connection, and CREATEs that may be repeated, of this process.
 
-Lives here: held state and its bounds: disconnected handles, and the handles of CreateGuids. Must
-not live here: rules (semantics/file/durability.py), the end of a handle (handles/closing.py).
-Source: [MS-SMB2] sections 3.3.1.10 and 3.3.2.
+Lives here: held state and its bounds. Must not live here: rules (semantics/file/durability.py), the
+end of a handle (handles/closing.py). Source: [MS-SMB2] sections 3.3.1.10 and 3.3.2.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from strongroom.services.file.opens.open_handle import Handle
 from strongroom.services.file.opens.open_node import OpenNode
 
 DISCONNECTED_MAX: Final = 8192
-"""The limit of the handles of all accounts together that wait for their clients."""
+"""Of all accounts together."""
 DISCONNECTED_PER_ACCOUNT_MAX: Final = 2048
 
 CreateKey = tuple[bytes, bytes]
@@ -49,13 +48,12 @@ class DurableHandles:
 
     @property
     def waiting_count(self) -> int:
-        """The number of handles that wait for their clients."""
         return len(self._waiting)
 
     # Handles that wait for their clients.
 
     def has_room(self, account: str) -> bool:
-        """Return whether one more handle of an account may wait."""
+        """Whether one more handle of an account may wait."""
         is_full = self._per_account[account] >= DISCONNECTED_PER_ACCOUNT_MAX
         return not is_full and len(self._waiting) < DISCONNECTED_MAX
 
@@ -78,7 +76,7 @@ class DurableHandles:
         self._per_account[handle.access.account] += 1
 
     def end_wait(self, handle: Handle) -> None:
-        """End the wait of a handle that has its client again, or is being closed. Idempotent."""
+        """The handle has its client again, or is being closed. Idempotent."""
         gone = self._waiting.pop(handle.id, None)
         if gone is None:
             return
@@ -89,10 +87,8 @@ class DurableHandles:
             gone.timer.cancel()
 
     def close_disconnected(self, handle: Handle) -> None:
-        """Close a disconnected handle, since its file is needed. Idempotent.
-
-        A handle that is being closed already is left alone: the table changes when that is over.
-        """
+        """Close a disconnected handle, since its file is needed. Idempotent. A handle that is being
+        closed already is left alone: the table changes when that is over."""
         waiting = self._waiting.get(handle.id)
         if waiting is None or handle.is_closed:
             return
@@ -100,7 +96,6 @@ class DurableHandles:
         waiting.node.close_by(waiting.close())
 
     def close_disconnected_in_share(self, generation: int) -> None:
-        """Close the disconnected handles of a share that is deleted."""
         for waiting in list(self._waiting.values()):
             if waiting.handle.access.generation == generation:
                 self.close_disconnected(waiting.handle)
@@ -108,20 +103,16 @@ class DurableHandles:
     # Repeated CREATEs.
 
     def is_known(self, key: CreateKey) -> bool:
-        """Return whether a CREATE with this CreateGuid is under way, or can still be repeated."""
+        """Whether a CREATE with this CreateGuid is under way, or can still be repeated."""
         return key in self._creates
 
     def created(self, key: CreateKey) -> Handle | None:
-        """Return the handle that a CREATE has made; None = it is still under way."""
+        """None = it is still under way."""
         return self._creates[key]
 
     def creating(self, key: CreateKey | None) -> AbstractContextManager[Callable[[Handle], None]]:
         """Register a CREATE while the block runs. The block passes its handle to the yielded
-        function.
-
-        Arguments:
-            key: None = the CREATE has no CreateGuid.
-        """
+        function. `key` None: the CREATE has no CreateGuid."""
         return _NOT_REGISTERED if key is None else self._creating(key)
 
     @contextmanager
@@ -138,8 +129,8 @@ class DurableHandles:
                 self._creates.pop(key, None)
 
     def forget_create(self, handle: Handle) -> None:
-        """Forget the CREATE of a handle that its client knows, or that is closed: it cannot be
-        repeated any more. Idempotent."""
+        """Its client knows the handle, or it is closed: it cannot be repeated any more.
+        Idempotent."""
         state = handle.durable
         if state is None or state.create_guid is None:
             return

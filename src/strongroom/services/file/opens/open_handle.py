@@ -1,7 +1,7 @@
 """A handle of SMB, as the table of opens knows it: its file or directory, and its owner.
 
 Lives here: `Handle`, its owner, its share. Must not live here: the inputs and results of operations
-(handles/model.py), what operations do (handles/). Source: [MS-SMB2] section 3.3.1.10.
+(handles/model.py). Source: [MS-SMB2] section 3.3.1.10.
 
 A handle is held state: it is lost when the process ends. Its entry in the table of opens has the
 same id.
@@ -27,10 +27,8 @@ from strongroom.store.core import keys
 class ShareAccess(msgspec.Struct, frozen=True):
     """A share that a tree is connected to, or a snapshot of it that a handle reads.
 
-    A client connects by the account's key, which gives full access.
-
-    Attributes:
-        snapshot: the stamp of the snapshot; None = the share as it is now.
+    A client connects by the account's key, which gives full access. `snapshot` is a stamp; None =
+    the share as it is now.
     """
 
     account: str
@@ -39,10 +37,8 @@ class ShareAccess(msgspec.Struct, frozen=True):
     snapshot: int | None = None
 
     def opens_of(self, node_id: int) -> Partition:
-        """Return the key of the table of opens of a file or directory.
-
-        A file in a snapshot has a table of its own. No record is stored at its key.
-        """
+        """The key of the table of opens of a file or directory. A file in a snapshot has a table of
+        its own. No record is stored at its key."""
         file = keys.file(self.generation, node_id)
         if self.snapshot is None:
             return file
@@ -71,11 +67,8 @@ class HandleOwner(Protocol):
     def alive(self) -> bool: ...
 
     def notify_break(self, handle: Handle, notice: BreakNotice) -> None:
-        """Send an OPLOCK_BREAK notification. It must not wait.
-
-        Arguments:
-            handle: the open of an oplock, or any open of a lease.
-        """
+        """Send an OPLOCK_BREAK notification. It must not wait. `handle`: the open of an oplock, or
+        any open of a lease."""
         ...
 
 
@@ -149,24 +142,21 @@ class HandleLife:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no operation is under way."""
         return not self._under_way
 
     def begin(self) -> None:
-        """Begin an operation. Raises: StorageError HANDLE_CLOSED."""
+        """Raises: StorageError HANDLE_CLOSED."""
         if self.is_closed:
             raise StorageError(file_errors.HANDLE_CLOSED)
         self._under_way += 1
         self._idle.clear()
 
     def end(self) -> None:
-        """End an operation that `begin` began."""
         self._under_way -= 1
         if not self._under_way:
             self._idle.set()
 
     async def until_idle(self) -> None:
-        """Wait until no operation is under way."""
         if self._under_way:
             await self._idle.wait()
 
@@ -229,7 +219,6 @@ class Handle:
 
     @property
     def is_root(self) -> bool:
-        """Whether it is the share's root directory."""
         return not self.path
 
     @property
@@ -239,7 +228,6 @@ class Handle:
 
     @property
     def ending(self) -> asyncio.Future[None]:
-        """Done when its waiting requests end; see `HandleLife`."""
         return self.life.ending
 
     def may(self, mask: int) -> bool:
@@ -247,11 +235,9 @@ class Handle:
         return bool(self.mask & mask)
 
     def move(self, parent_id: int, path: tuple[str, ...]) -> None:
-        """Follow a rename of the file or directory."""
         self.parent_id, self.path = parent_id, path
 
     def lose_client(self) -> None:
-        """Wait for the client from now on."""
         self.owner = None
         self.life.lose_client()
 

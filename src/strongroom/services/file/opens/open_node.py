@@ -1,7 +1,6 @@
 """What this process keeps for one file or directory that is open.
 
-Lives here: the table of opens, and what ends with it. Must not live here: rules
-(semantics/file/opens.py), all open files together (opens.py).
+Must not live here: rules (semantics/file/opens.py), all open files together (opens.py).
 """
 
 from __future__ import annotations
@@ -46,7 +45,6 @@ class OpenNode:
 
     @property
     def table(self) -> OpenTable:
-        """The present opens."""
         return self._table
 
     def put(self, table: OpenTable, granted: Sequence[int] = ()) -> None:

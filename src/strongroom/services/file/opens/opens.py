@@ -1,7 +1,6 @@
 """All files and directories of this process that are open; semantics/file/opens.py has the rules.
 
-Lives here: held state: the open files, the handles, their leases. What is kept for one file is in
-open_node.py, the entry of a REST operation in admission.py.
+What is kept for one file is in open_node.py, the entry of a REST operation in admission.py.
 """
 
 from __future__ import annotations
@@ -64,16 +63,15 @@ class Opens:
     # The tables.
 
     def node(self, file: Partition) -> OpenNode:
-        """Return what is kept for a file that is open. Raises: KeyError when it is not open."""
+        """Raises: KeyError when the file is not open."""
         return self._nodes[file]
 
     def table(self, file: Partition) -> OpenTable:
-        """Return the present opens of a file."""
         node = self._nodes.get(file)
         return EMPTY_TABLE if node is None else node.table
 
     def reserved_bytes(self, file: Partition) -> int:
-        """Return how many bytes are reserved behind a file's end."""
+        """How many bytes are reserved behind a file's end."""
         node = self._nodes.get(file)
         return 0 if node is None else node.reserved_bytes
 
@@ -81,9 +79,7 @@ class Opens:
         """Store a table that a rule has changed, and wake those who wait for a change of it.
 
         This alone begins and ends an `OpenNode`: it exists as long as its table is not empty.
-
-        Arguments:
-            granted: the lock requests that are granted by the change.
+        `granted`: the lock requests that are granted by the change.
         """
         before = self.table(file)
         if table == before:
@@ -95,29 +91,24 @@ class Opens:
         node.put(table, granted)
 
     def change(self, file: Partition) -> asyncio.Future[None]:
-        """Return a future that is done once the table of an open file has changed; see
-        `OpenNode.change`."""
+        """See `OpenNode.change`."""
         return self.node(file).change()
 
     def check_not_pending(self, file: Partition) -> None:
-        """Refuse a file or directory whose deletion is pending. Raises: StorageError
-        SMBDeletePending."""
+        """Refuse a file or directory whose deletion is pending, with SMBDeletePending."""
         refused = deletion.refusal_while_pending(self.table(file).deletion)
         if refused is not None:
             raise StorageError(refused)
 
     def is_listed(self, file: Partition) -> bool:
-        """Return whether List Directories and Files shows the file."""
+        """Whether List Directories and Files shows the file."""
         return deletion.is_listed(self.table(file).deletion, over_rest=True)
 
     # Handles, and the end of an open.
 
     def register_handle(self, handle: Handle, removal: Removal) -> None:
-        """Register a handle whose entry is in the table.
-
-        Arguments:
-            removal: removes the file if its deletion is pending when its last open leaves.
-        """
+        """Its entry is in the table. `removal` removes the file if its deletion is pending when its
+        last open leaves."""
         node = self.node(handle.partition)
         node.path, node.removal = handle.path, removal
         self.handles[handle.id] = handle
@@ -125,18 +116,15 @@ class Opens:
             self.leases[handle.key] = handle.partition
 
     def handles_on(self, file: Partition) -> list[Handle]:
-        """Return the handles of a file or directory, oldest first."""
+        """Oldest first."""
         entries = self.table(file).entries
         return [self.handles[one.id] for one in entries if one.id in self.handles]
 
     def handles_below(
         self, generation: int, path: Sequence[str], snapshot: int | None = None
     ) -> list[Handle]:
-        """Return the handles on the files and directories below a directory, at any depth.
-
-        Arguments:
-            snapshot: of the share, in which the directory is; None = as it is now.
-        """
+        """The handles below a directory, at any depth. `snapshot`: of the share, in which the
+        directory is; None = as it is now."""
         folded = [names.fold(name) for name in path]
         return [
             one
@@ -147,7 +135,6 @@ class Opens:
         ]
 
     def moved(self, file: Partition, parent_id: int, path: tuple[str, ...]) -> None:
-        """Give the handles of a file, or of a directory, the new path."""
         if file in self._nodes:
             self._nodes[file].path = path
         for handle in self.handles_on(file):
@@ -156,10 +143,8 @@ class Opens:
     def remove_entry(
         self, file: Partition, open_id: int, facts: FileFacts
     ) -> asyncio.Task[None] | None:
-        """Remove an entry from its table.
-
-        Returns: the removal of the file, if this was its last open and its deletion is pending.
-        """
+        """Returns: the removal of the file, if this was its last open and its deletion is
+        pending."""
         node, handle = self.node(file), self.handles.pop(open_id, None)
         departure = opens.leave(node.table, open_id, facts)
         self.put(file, departure.table, departure.granted_locks)
@@ -174,7 +159,7 @@ class Opens:
         return self.tasks.spawn(self._remove(file, node.removal(node.path)))
 
     def remove_failed_open(self, file: Partition, open_id: int, facts: FileFacts) -> None:
-        """Remove the entry of an open that has failed. It deletes nothing on close."""
+        """It deletes nothing on close."""
         table = self.table(file)
         state = replace(table.deletion, on_close=table.deletion.on_close - {open_id})
         self.put(file, replace(table, deletion=state))

@@ -1,8 +1,7 @@
 """The shares that this gateway serves; one gateway at a time keeps the table of opens of a share.
 
 Lives here: the holds of shares, and the answer to a request for a share that another gateway
-serves. Must not live here: the table (opens.py), when a gateway counts as dead
-(engines/membership.py).
+serves. Must not live here: when a gateway counts as dead (engines/membership.py).
 
 A gateway takes a share with the first request in it, and keeps it until it stops or dies. Every
 commit checks that its gateway is alive. So a gateway that was paused, and whose shares others have
@@ -30,14 +29,14 @@ _BUSY: Final = "Another gateway serves this share at present. Retry your request
 
 
 class ShareHolds:
-    """The shares that this gateway serves, by their generations."""
+    """By their generations."""
 
     def __init__(self) -> None:
         self._holds: dict[int, ExclusiveRight] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
 
     def has(self, generation: int) -> bool:
-        """Return whether this gateway has the share now, as far as it can know."""
+        """Whether this gateway has the share now, as far as it can know."""
         hold = self._holds.get(generation)
         return hold is not None and hold.is_held
 
@@ -68,7 +67,7 @@ class ShareHolds:
             del taking
 
     def release(self, generation: int) -> None:
-        """Release a share that was deleted for good."""
+        """It was deleted for good."""
         hold = self._holds.pop(generation, None)
         if hold is not None:
             hold.release()
@@ -86,7 +85,7 @@ class ShareHolds:
 
 
 def served_elsewhere() -> StorageError:
-    """Return the error 503 ServerBusy, with Retry-After."""
+    """503 ServerBusy, with Retry-After."""
     headers = (("Retry-After", str(RETRY_AFTER_S)),)
     return StorageError(errors.SERVER_BUSY, _BUSY, headers=headers)
 
