@@ -1,7 +1,7 @@
 """OPLOCK_BREAK: how a client answers the notice that its oplock or lease is broken.
 
 Lives here: finding the holder, and the effects of its answer. Must not live here: which cache is
-broken to which state (semantics/file/oplocks.py), time-outs and sending (opens/). Sources:
+broken to which state (semantics/file/oplocks.py), time-outs and sending (opens/caches.py). Sources:
 [MS-SMB2] section 3.3.5.22; smb.md 2.12.
 
 Nothing is awaited: the answer takes effect at once, and waiting opens try again.
@@ -41,9 +41,7 @@ _ROWS: Final[dict[int, ErrorCode]] = {
 
 
 def acknowledge_oplock(services: Services, handle: Handle, level: int) -> OplockLevel:
-    """Carry out the acknowledgment of an oplock break.
-
-    Returns: the level that the client keeps.
+    """Returns: the level that the client keeps.
 
     Raises: StorageError HANDLE_CLOSED, INVALID_DEVICE_STATE (the oplock is not being broken),
         INVALID_OPLOCK_PROTOCOL, INVALID_PARAMETER. After the last two the client keeps no oplock.
@@ -65,9 +63,7 @@ def acknowledge_oplock(services: Services, handle: Handle, level: int) -> Oplock
 def acknowledge_lease(
     services: Services, client_guid: bytes, lease_key: bytes, state: int
 ) -> Caching:
-    """Carry out a lease holder's acknowledgment of a break.
-
-    Returns: the rights that the client keeps.
+    """Returns: the rights that the client keeps.
 
     Raises: StorageError OBJECT_NAME_NOT_FOUND (the client has no such lease), UNSUCCESSFUL (it is
         not being broken), REQUEST_NOT_ACCEPTED (the break allows less than the client wants to
@@ -87,8 +83,7 @@ def acknowledge_lease(
 
 
 def _kept_rights(answered: CachingHolder, notice: BreakNotice | None) -> Caching:
-    """Return the rights that the answer leaves. A notice that follows may lower them at once; it
-    names the new rights itself."""
+    """A notice that follows the answer may lower them at once; it names the new rights itself."""
     return answered.held if notice is None else notice.current
 
 

@@ -1,8 +1,8 @@
 """CLOSE, lost connections and forced closes: the end of a handle and of all that depends on it.
 
-Lives here: the end of a handle. Must not live here: what the last close deletes (removing.py), the
-rules of leaving (semantics/file/opens.py). Sources: [MS-SMB2] sections 3.3.5.10 and 3.3.4.17;
-[MS-FSA] section 2.1.5.4; smb.md 2.5 and 3.4.
+Must not live here: what the last close deletes (removing.py), the rules of leaving
+(semantics/file/opens.py). Sources: [MS-SMB2] sections 3.3.5.10 and 3.3.4.17; [MS-FSA] section
+2.1.5.4; smb.md 2.5 and 3.4.
 """
 
 from __future__ import annotations
@@ -30,7 +30,6 @@ async def close(
     services: Services, handle: Handle, *, wants_attributes: bool = False
 ) -> NodeInfo | None:
     """Close a handle: release its locks and cache, and delete the file if its deletion is pending.
-
     The close is completed even if the caller is cancelled.
 
     Arguments:
@@ -61,12 +60,10 @@ async def close(
 
 
 def begin(services: Services, handle: Handle) -> asyncio.Task[None]:
-    """Begin to close a handle that is not being closed yet.
+    """Begin to close a handle that is not being closed yet. The task is done when it is closed.
 
     No further operation of the handle begins, and its waiting requests end with an error. The table
     of opens changes in a later turn of the loop only, so a caller may begin to wait for the change.
-
-    Returns: a task that is done when the handle is closed.
     """
     _forbid_operations(services, handle)
     return services.held.of(Opens).tasks.spawn(_end(services, handle))
@@ -88,7 +85,7 @@ def _forbid_operations(services: Services, handle: Handle) -> None:
 
 
 def _depends_on_names(held: Opens, handle: Handle) -> bool:
-    """Return whether the close of a directory deletes it if no names are below it."""
+    """Whether the close of a directory deletes it if no names are below it."""
     return handle.is_directory and bool(held.table(handle.partition).deletion.on_close)
 
 
@@ -126,8 +123,8 @@ def _ask_others_to_close(services: Services, handle: Handle) -> None:
 
 
 async def _is_empty(services: Services, handle: Handle) -> bool:
-    """Return whether no names are below a directory. A directory that cannot be read now counts as
-    not empty, so that it is not deleted."""
+    """Whether no names are below a directory. One that cannot be read now counts as not empty, so
+    that it is not deleted."""
     ref = keys.file_node(handle.access.generation, handle.node_id)
     try:
         (found,) = await services.store.read([ref])
@@ -138,10 +135,7 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
 
 
 async def close_all(services: Services, handles: Iterable[Handle]) -> int:
-    """Close handles, of a tree or by force. Handles that are being closed already are passed over.
-
-    Returns: how many were closed.
-    """
+    """Handles that are being closed already are passed over. Returns how many were closed."""
     ends = [begin(services, handle) for handle in handles if not handle.is_closed]
     if ends:
         await asyncio.shield(asyncio.gather(*ends, return_exceptions=True))

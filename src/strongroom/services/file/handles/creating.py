@@ -25,12 +25,9 @@ from strongroom.store.file.file_records import FileRecord
 async def create(
     services: Services, access: ShareAccess, where: Where, asked: RequestedOpen
 ) -> tuple[Where, FileRecord]:
-    """Create a directory or file.
+    """Returns: the name with its id, and the attributes.
 
-    Returns: its name with its id, and its attributes.
-
-    Raises: PathChanged when the name is no longer free; StorageError EAS_NOT_SUPPORTED,
-        CANNOT_DELETE, FileInvalidPermission, DISK_FULL, SHARE_GONE.
+    Raises: PathChanged when the name is no longer free.
     """
     bits = attributes.check_smb(asked.attributes, is_directory=asked.must_be_directory)
     if asked.has_extended_attributes:
@@ -45,17 +42,13 @@ async def create(
 
 
 class _OpenedNode(NewNode, frozen=True):
-    """The directory or file that an open creates.
-
-    `allocation_bytes`: reserved for it, for which the share must have room.
-    """
+    """`allocation_bytes`: reserved for what an open creates, for which the share must have room."""
 
     permission: PermissionGiven
     bits: int
     allocation_bytes: int
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
-        """Raises: StorageError DISK_FULL."""
         transfers.check_size(share, self.allocation_bytes)
         record = FileRecord(
             stamp,

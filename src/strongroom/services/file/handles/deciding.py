@@ -1,8 +1,7 @@
 """What all operations by a handle have in common: check that it is open, wait, touch the times.
 
 Lives here: rights, waiting on a client's behalf, the attributes after an operation. Must not live
-here: what operations do, the decision (node/deciding.py). Source: [MS-SMB2] section 3.3.5.2.10 (the
-open is verified).
+here: the decision (node/deciding.py). Source: [MS-SMB2] section 3.3.5.2.10 (the open is verified).
 """
 
 from __future__ import annotations
@@ -28,18 +27,14 @@ from strongroom.store.file.file_records import FileRecord
 
 
 def access_of(handle: Handle) -> ByHandle:
-    """Return the access of a handle to its file or directory."""
     return by_handle(handle.access, handle.node_id)
 
 
 def after(
     record: FileRecord, touch: Touch, stamp: int, frozen: frozenset[TimeField] = frozenset()
 ) -> FileRecord:
-    """Return the attributes after an operation by a handle.
-
-    Arguments:
-        frozen: the times that the handle does not change.
-    """
+    """The attributes after an operation by a handle. `frozen`: the times that the handle does not
+    change."""
     before = FileTimes(record.creation, record.access, record.write, record.change)
     times = touched(before, touch, stamp, frozen)
     return msgspec.structs.replace(
@@ -89,33 +84,27 @@ class operating:  # noqa: N801  # it is used as a function
 
 
 def check_may(handle: Handle, mask: int) -> None:
-    """Check that one of these rights was granted. Raises: StorageError ACCESS_DENIED."""
+    """ACCESS_DENIED unless one of these rights was granted."""
     if not handle.may(mask):
         raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
 
 
 def check_may_change(handle: Handle, mask: int) -> None:
-    """Check that one of these rights was granted, and that the open file is not in a snapshot.
-
-    Raises: StorageError ACCESS_DENIED; MEDIA_WRITE_PROTECTED.
-    """
+    """As `check_may`; the open file must not be in a snapshot either."""
     check_may(handle, mask)
     check_changeable(handle)
 
 
 def check_changeable(handle: Handle) -> None:
     """Refuse changes of a snapshot. Clients that restore a file open it with every access, so the
-    change is refused, and not the open. Raises: StorageError MEDIA_WRITE_PROTECTED."""
+    change is refused, and not the open."""
     if handle.access.snapshot is not None:
         raise StorageError(file_errors.SNAPSHOT_READ_ONLY)
 
 
 class RequestWait:
-    """Lets a request wait until it is cancelled, or its handle is closed.
-
-    Arguments:
-        ending: done when the handle of the request is being closed; None = it has none yet.
-    """
+    """Lets a request wait until it is cancelled, or its handle is closed. `ending`: done when that
+    is being closed; None = the request has no handle yet."""
 
     def __init__(self, request: AsyncRequest, ending: asyncio.Future[None] | None = None) -> None:
         self._request = request
@@ -123,8 +112,7 @@ class RequestWait:
         self._has_sent_interim = False
 
     async def until(self, event: asyncio.Future[None]) -> None:
-        """Wait for an event. The client gets an interim answer (STATUS_PENDING) before the first
-        wait.
+        """The client gets an interim answer (STATUS_PENDING) before the first wait.
 
         Raises: StorageError HANDLE_CLOSED, CANCELLED.
         """
@@ -141,10 +129,7 @@ class RequestWait:
 
 async def break_caches(services: Services, handle: Handle, cause: Cause, wait: RequestWait) -> None:
     """Break the caches of others as an operation of this handle requires, and wait for their
-    answers.
-
-    Raises: StorageError HANDLE_CLOSED, CANCELLED.
-    """
+    answers."""
     held = services.held.of(Opens)
     while held.table(handle.partition).holders:
         found = opens.break_caches(held.table(handle.partition), handle.id, cause)

@@ -72,24 +72,22 @@ def granted(
 
 
 def timeout_of(handle: Handle) -> int | None:
-    """Return how long a handle waits for its client, in milliseconds; None = it is not durable."""
+    """In milliseconds; None = the handle is not durable."""
     return None if handle.durable is None else handle.durable.timeout_ms or None
 
 
 async def disconnect(
     services: Services, handles: Iterable[Handle], reason: DisconnectReason
 ) -> None:
-    """Handle clients that leave their handles without a CLOSE: some handles wait for a reconnect,
-    and the others are closed."""
+    """Clients leave their handles without a CLOSE: some wait for a reconnect, and the others are
+    closed."""
     ended = [one for one in handles if not begin_wait(services, one, reason)]
     await closing.close_all(services, ended)
 
 
 def begin_wait(services: Services, handle: Handle, reason: DisconnectReason) -> bool:
     """Let a durable handle wait for its client to reconnect, if the rules and the bounds permit it.
-
-    Returns: whether it waits. If not, the caller closes it.
-    """
+    Returns whether it waits. If not, the caller closes it."""
     held, state = services.held.of(Opens), handle.durable
     table = held.table(handle.partition)
     holder = opens.holder_of(table, handle.key)
@@ -150,7 +148,7 @@ async def reconnect(
 def _claimed(
     held: Opens, access: ShareAccess, wanted: RequestedReconnect, owner: HandleOwner
 ) -> Handle:
-    """Return the handle if the client may have it back. Raises: as `reconnect`."""
+    """Return the handle if the client may have it back."""
     handle = held.handles.get(wanted.handle)
     if handle is not None and handle.is_closed:
         handle = None
@@ -193,7 +191,7 @@ def _facts(held: Opens, handle: Handle) -> DurableOpen:
 
 
 def create_key(asked: RequestedOpen, owner: HandleOwner) -> CreateKey | None:
-    """Return the key that identifies a CREATE with a CreateGuid; None = it has no CreateGuid."""
+    """None = the CREATE has no CreateGuid."""
     guid = None if asked.durable is None else asked.durable.create_guid
     return None if guid is None else (owner.client_guid, guid)
 
@@ -227,11 +225,7 @@ def repeated(
 
 
 async def repeated_answer(services: Services, handle: Handle) -> OpenedHandle:
-    """Return the answer to a CREATE that was carried out before, with the present state of its
-    handle.
-
-    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
-    """
+    """The answer to a CREATE that was carried out before, with the present state of its handle."""
     info = await information.attributes(services, handle)
     assert handle.durable is not None, "it has a CreateGuid"
     holder = _holder(services.held.of(Opens), handle)
@@ -258,8 +252,6 @@ async def lock_once(
 
     Arguments:
         bucket, number: LockSequenceIndex and LockSequenceNumber.
-
-    Raises: StorageError HANDLE_CLOSED; what `lock` raises.
     """
     state = handle.durable
     if state is None or not state.timeout_ms or bucket not in durability.LOCK_SEQUENCE_BUCKETS:

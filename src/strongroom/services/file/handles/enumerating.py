@@ -1,8 +1,8 @@
 """QUERY_DIRECTORY: the names of a directory, by a cursor that its handle keeps.
 
-Lives here: the cursor, and the join of names with attributes. Must not live here: layouts of rows
-(wire/smb), patterns (semantics/file/wildcards.py). Sources: [MS-SMB2] section 3.3.5.18; [MS-FSA]
-section 2.1.5.6.3; smb.md 2.8.
+Lives here: the cursor, and the join of names with attributes. Must not live here: patterns
+(semantics/file/wildcards.py). Sources: [MS-SMB2] section 3.3.5.18; [MS-FSA] section 2.1.5.6.3;
+smb.md 2.8.
 
 The cursor is the last name that was returned. So a name that exists during the whole scan is
 returned exactly once, whatever happens to other names.
@@ -56,9 +56,6 @@ async def enumerate_names(
     Returns: how many rows were accepted, and whether this was the handle's first query. If no row
         was accepted or refused, the answer is NO_SUCH_FILE on the first query and NO_MORE_FILES on
         later ones.
-
-    Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, OBJECT_NAME_INVALID,
-        SHARE_GONE, SNAPSHOT_GONE.
     """
     with operating(handle):
         if not handle.is_directory:
@@ -106,7 +103,7 @@ async def _pass_rows(
 
 
 async def _dot(services: Services, handle: Handle, name: str) -> EnumeratedNode:
-    """Return the row of `.` or `..`. The root is its own parent."""
+    """The row of `.` or `..`. The root is its own parent."""
     is_own = name == "." or handle.is_root
     node_id = handle.node_id if is_own else handle.parent_id
     seen = await look(services, by_handle(handle.access, node_id))

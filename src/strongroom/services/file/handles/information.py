@@ -1,8 +1,7 @@
 """QUERY_INFO and SET_INFO by a handle, but for names and dispositions (renaming.py).
 
-Lives here: attributes, times, sizes, security. Must not live here: layouts of the information
-classes (wire/smb). Sources: [MS-FSA] sections 2.1.5.12 and 2.1.5.15; [MS-FSCC] section 2.4; smb.md
-2.10, 2.11, 3.3 and 3.8.
+Sources: [MS-FSA] sections 2.1.5.12 and 2.1.5.15; [MS-FSCC] section 2.4; smb.md 2.10, 2.11, 3.3 and
+3.8.
 """
 
 from __future__ import annotations
@@ -56,22 +55,18 @@ _OF_SIZE: Final = Aspect.SIZE | Aspect.LAST_WRITE
 
 
 def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
-    """Return the AllocationSize of a file: whole clusters."""
+    """The AllocationSize of a file: whole clusters."""
     return -(-max(size_bytes, reserved_bytes) // _CLUSTER_BYTES) * _CLUSTER_BYTES
 
 
 async def attributes(services: Services, handle: Handle) -> NodeInfo:
-    """Return all values that the information classes show. The caller checks rights (`handle.may`).
-
-    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
-    """
+    """All values that the information classes show. The caller checks rights (`handle.may`)."""
     with operating(handle):
         seen = await look(services, deciding.access_of(handle))
         return info_of(services.held.of(Opens), handle, seen.record)
 
 
 def info_of(opens: Opens, handle: Handle, record: FileRecord) -> NodeInfo:
-    """Return the values of the information classes for these attributes."""
     reserved = opens.reserved_bytes(handle.partition)
     return NodeInfo(
         handle.node_id,
@@ -87,10 +82,7 @@ def info_of(opens: Opens, handle: Handle, record: FileRecord) -> NodeInfo:
 
 
 async def set_basic(services: Services, handle: Handle, wanted: RequestedAttributes) -> None:
-    """Set attributes and times by FileBasicInformation; see RequestedAttributes.
-
-    Raises: StorageError ACCESS_DENIED; INVALID_PARAMETER for invalid attributes and times.
-    """
+    """Set attributes and times by FileBasicInformation; see RequestedAttributes."""
     with operating(handle):
         deciding.check_may_change(handle, accesses.WRITE_ATTRIBUTES)
         bits = _attributes(handle, wanted.attributes)
@@ -113,7 +105,7 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
 
 
 class _Basic(NodeRule[None], frozen=True):
-    """Sets attributes, None = they stay, and times."""
+    """`attributes` None = they stay."""
 
     attributes: int | None
     times: dict[TimeField, int]
@@ -128,7 +120,6 @@ class _Basic(NodeRule[None], frozen=True):
 
 
 def _aspects(wanted: RequestedAttributes) -> Aspect:
-    """Return the aspects that a FileBasicInformation has changed."""
     given = (
         (wanted.attributes, Aspect.ATTRIBUTES),
         (wanted.creation, Aspect.CREATION),
@@ -150,7 +141,7 @@ _NAMES: Final = {
 
 
 def _attributes(handle: Handle, bits: int) -> int | None:
-    """Return the attributes to set, or None to keep the present ones. Raises: INVALID_PARAMETER."""
+    """The attributes to set; None = the present ones stay."""
     if not bits:
         return None
     if bits & Attribute.DIRECTORY and not handle.is_directory:
@@ -172,11 +163,8 @@ def _freeze(handle: Handle, given: dict[TimeField, int]) -> None:
 async def set_end_of_file(
     services: Services, handle: Handle, size_bytes: int, request: AsyncRequest
 ) -> None:
-    """Set the length of a file (FileEndOfFileInformation): cut it, or extend it by zeros.
-
-    Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER (a directory, a length that no file can
-        have), DISK_FULL (more than the share's quota).
-    """
+    """FileEndOfFileInformation: cut a file, or extend it by zeros. DISK_FULL also beyond the
+    share's quota."""
     with operating(handle):
         _check_resize(handle, size_bytes)
         await _resize(services, handle, size_bytes, request)
@@ -186,8 +174,8 @@ async def set_end_of_file(
 async def set_allocation(
     services: Services, handle: Handle, size_bytes: int, request: AsyncRequest
 ) -> None:
-    """Set the allocation size (FileAllocationInformation). A size below the file's length cuts the
-    file; a larger one is reserved until the last close. Raises: as set_end_of_file."""
+    """FileAllocationInformation. A size below the file's length cuts the file; a larger one is
+    reserved until the last close."""
     with operating(handle):
         _check_resize(handle, size_bytes)
         seen = await look(services, deciding.access_of(handle))
@@ -222,7 +210,7 @@ async def _resize(
 
 
 class _Resize(Edit, frozen=True):
-    """Sets the length of a file. `shrinks_only`: it is cut, but never extended."""
+    """`shrinks_only`: the file is cut, but never extended."""
 
     size_bytes: int
     frozen: frozenset[TimeField]
@@ -236,10 +224,7 @@ class _Resize(Edit, frozen=True):
 
 
 async def security(services: Services, handle: Handle) -> str:
-    """Return the security descriptor as SDDL. The caller checks rights.
-
-    Raises: StorageError HANDLE_CLOSED, SHARE_GONE.
-    """
+    """The security descriptor as SDDL. The caller checks rights."""
     with operating(handle):
         seen = await look(services, deciding.access_of(handle))
         key = seen.record.permission
@@ -256,10 +241,7 @@ async def set_security(
     services: Services, handle: Handle, text: str, request: AsyncRequest
 ) -> None:
     """Store a whole security descriptor, after breaking others' handle caches. The caller has
-    merged the parts to set into the present descriptor.
-
-    Raises: StorageError FileInvalidPermission (INVALID_SECURITY_DESCR), ACCESS_DENIED.
-    """
+    merged the parts to set into the present descriptor."""
     with operating(handle):
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
         deciding.check_may_change(handle, rights)
@@ -275,8 +257,6 @@ async def set_security(
 
 
 class _Security(Edit, frozen=True):
-    """Sets the permission."""
-
     permission: PermissionRead
     frozen: frozenset[TimeField]
 

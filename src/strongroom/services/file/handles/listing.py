@@ -1,8 +1,8 @@
 """List Handles and Force Close Handles: SMB's handles, as REST lists and closes them.
 
 Lives here: which handles a request selects, and one page of them. Must not live here: opens
-(opens/opens.py), the end of a handle (closing.py), XML (wire/). Source: "List Handles", "Force
-Close Handles"; reference file.md 5, smb.md 4.5.
+(opens/opens.py), the end of a handle (closing.py). Source: "List Handles", "Force Close Handles";
+reference file.md 5, smb.md 4.5.
 
 A REST operation's own entry lasts one request, and is no handle.
 """
@@ -33,12 +33,7 @@ _RIGHTS = ((Use.READ, "Read"), (Use.WRITE, "Write"), (Use.DELETE, "Delete"))
 
 
 class ListHandles(OnPath, frozen=True, kw_only=True):
-    """Input of List Handles.
-
-    Attributes:
-        is_recursive: whether handles below a directory are listed too.
-        start: the decoded marker.
-    """
+    """`is_recursive`: handles below a directory are listed too. `start`: the decoded marker."""
 
     is_recursive: bool = False
     max_results: int = 5000
@@ -46,26 +41,20 @@ class ListHandles(OnPath, frozen=True, kw_only=True):
 
 
 class CloseHandles(OnPath, frozen=True, kw_only=True):
-    """Input of Force Close Handles; `handle` is the id to close, None = every one."""
+    """`handle` is the id to close, None = every one."""
 
     is_recursive: bool = False
     handle: int | None = None
 
 
 class Closed(msgspec.Struct, frozen=True):
-    """Result of Force Close Handles."""
-
     count: int = 0
     failed: int = 0
 
 
 class HandleRow(msgspec.Struct, frozen=True):
-    """One handle.
-
-    Attributes:
-        opened, reconnected: in ticks.
-        rights: those of Read, Write and Delete that the handle has.
-    """
+    """`opened`, `reconnected`: in ticks. `rights`: those of Read, Write and Delete that the handle
+    has."""
 
     id: int
     path: str
@@ -79,18 +68,14 @@ class HandleRow(msgspec.Struct, frozen=True):
 
 
 class HandlePage(msgspec.Struct, frozen=True):
-    """Result of List Handles; the marker is None on the last page."""
+    """The marker is None on the last page."""
 
     rows: tuple[HandleRow, ...]
     marker: Position | None = None
 
 
 async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePage:
-    """List the handles of a directory or file, in the order of their ids.
-
-    Raises: StorageError ResourceNotFound, ParentNotFound, ShareNotFound, InvalidHeaderValue (a file
-        has nothing below it).
-    """
+    """In the order of their ids."""
     given = call.input
     where = await _named(services, call)
     found = _selected_handles(services, call, where)
@@ -102,8 +87,7 @@ async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePag
 
 
 async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
-    """Close handles of a directory or file by force. Their waiting requests end, and their locks
-    and caches are released. Raises: as list_handles."""
+    """Their waiting requests end, and their locks and caches are released."""
     given = call.input
     where = await _named(services, call)
     found = _selected_handles(services, call, where)
@@ -121,7 +105,7 @@ async def _named(services: Services, call: Call[Any]) -> Where:
 
 
 def _selected_handles(services: Services, call: Call[Any], where: Where) -> list[Handle]:
-    """Return the selected handles in the share, or in the snapshot that the request names."""
+    """In the share, or in the snapshot that the request names."""
     held, target = services.held.of(Opens), call.target
     access = ShareAccess(target.account, target.container, where.generation, target.snapshot)
     found = held.handles_on(access.opens_of(where.id))

@@ -28,7 +28,7 @@ from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
 
 _ALL_LOCKS_MAX: Final = 262_144
-"""The limit of the locks of all files together. Each takes some 150 bytes of memory."""
+"""Of all files together. Each takes some 150 bytes of memory."""
 
 
 async def lock(
@@ -119,10 +119,7 @@ def _give_up(
 
 
 async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int, int]]) -> None:
-    """Free locks, in order. If a range is not locked, the ranges before it stay freed.
-
-    Raises: StorageError RANGE_NOT_LOCKED, INVALID_PARAMETER (a directory).
-    """
+    """Free locks, in order. If a range is not locked, the ranges before it stay freed."""
     with operating(handle):
         if handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)

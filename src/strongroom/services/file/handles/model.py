@@ -1,8 +1,7 @@
 """The inputs and results of SMB's commands: opens, rows, information.
 
-Lives here: the values that commands and services exchange. Must not live here: bytes of SMB
-(wire/smb), `Handle` (opens/open_handle.py), what operations do, rules (semantics/file). Sources:
-[MS-SMB2] section 2.2; smb.md 2.4 and 3.
+Must not live here: `Handle` (opens/open_handle.py). Sources: [MS-SMB2] section 2.2; smb.md 2.4 and
+3.
 """
 
 from __future__ import annotations
@@ -22,11 +21,8 @@ from strongroom.store.file.file_records import FileRecord
 
 
 class AsyncRequest(Protocol):
-    """The request of a client that may have to wait.
-
-    Attributes:
-        cancelled: done when the client has cancelled the request.
-    """
+    """The request of a client that may have to wait. `cancelled` is done when the client has
+    cancelled it."""
 
     cancelled: asyncio.Future[None]
 
@@ -91,7 +87,6 @@ class RequestedOpen(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         path: the names from the share's root down; none = the root.
         access: DesiredAccess as it was sent, generic rights and MAXIMUM_ALLOWED included.
-        attributes: FileAttributes as they were sent.
         must_be_directory, must_be_file: FILE_DIRECTORY_FILE and FILE_NON_DIRECTORY_FILE.
         mode: the bits of CreateOptions that FileModeInformation shows.
         allocation_bytes: of AlSi; None = not sent.
@@ -119,7 +114,7 @@ class RequestedOpen(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class CreateAction(enum.IntEnum):
-    """The outcome of an open; the values are CreateAction's numbers on the wire."""
+    """The values are CreateAction's numbers on the wire."""
 
     SUPERSEDED = 0
     OPENED = 1
@@ -151,12 +146,11 @@ class NodeInfo(msgspec.Struct, frozen=True):
 
     @property
     def is_directory(self) -> bool:
-        """Whether the handle has a directory open."""
         return self.record.is_directory
 
     @property
     def size_bytes(self) -> int:
-        """The file's length: EndOfFile."""
+        """EndOfFile."""
         return self.record.size_bytes
 
 
@@ -165,7 +159,6 @@ class OpenedHandle(msgspec.Struct, frozen=True):
 
     Attributes:
         caching: what the client may cache now.
-        kind: whether it holds an oplock or a lease.
         is_breaking: SMB2_LEASE_FLAG_BREAK_IN_PROGRESS.
         epoch: of a lease of version 2.
         maximal_access: for MxAc.
@@ -186,7 +179,7 @@ class OpenedHandle(msgspec.Struct, frozen=True):
 
 
 class EnumeratedNode(msgspec.Struct, frozen=True):
-    """One row of a directory; `name` may be `.` or `..`."""
+    """`name` may be `.` or `..`."""
 
     name: str
     node_id: int
@@ -195,7 +188,7 @@ class EnumeratedNode(msgspec.Struct, frozen=True):
 
 
 class RequestedEnumeration(msgspec.Struct, frozen=True):
-    """A QUERY_DIRECTORY: the pattern, and its flags RESTART_SCANS, REOPEN and SINGLE_ENTRY."""
+    """The pattern, and the flags RESTART_SCANS, REOPEN and SINGLE_ENTRY."""
 
     pattern: str = EVERYTHING
     restarts: bool = False
@@ -204,8 +197,6 @@ class RequestedEnumeration(msgspec.Struct, frozen=True):
 
 
 class RequestedLock(msgspec.Struct, frozen=True):
-    """One element of a LOCK request that takes a lock."""
-
     offset: int
     length: int
     is_exclusive: bool

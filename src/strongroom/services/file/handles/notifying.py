@@ -1,7 +1,7 @@
 """CHANGE_NOTIFY: a request waits for changes below a directory.
 
 Lives here: rights, the wait, and what fits into an answer. Must not live here: the recorded changes
-(opens/changes.py), their bytes (wire/smb). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
+(opens/changes.py). Sources: [MS-SMB2] section 3.3.5.19; smb.md 2.9.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ALIGNMENT: Final = 4
 
 
 class RequestedWatch(msgspec.Struct, frozen=True):
-    """A CHANGE_NOTIFY: CompletionFilter, SMB2_WATCH_TREE, and the room of the answer in bytes."""
+    """CompletionFilter, SMB2_WATCH_TREE, and the room of the answer in bytes."""
 
     aspects: int
     is_tree: bool
@@ -32,10 +32,9 @@ class RequestedWatch(msgspec.Struct, frozen=True):
 
 
 class NotifyResult(msgspec.Struct, frozen=True):
-    """Result of a CHANGE_NOTIFY.
+    """Result of a CHANGE_NOTIFY; paths are relative to the directory.
 
     Attributes:
-        changes: the changes, with paths relative to the directory.
         must_enumerate: whether there are more changes than the answer has room for:
             NOTIFY_ENUM_DIR.
         is_closed: whether the handle was closed during the wait: NOTIFY_CLEANUP.
@@ -55,8 +54,8 @@ async def watch(
     answer has more room than that of the first request. Requests are answered in order of arrival,
     and each answer holds all changes recorded since the last one.
 
-    Raises: StorageError INVALID_PARAMETER (no directory), ACCESS_DENIED, CANCELLED, DELETE_PENDING
-        (the directory is to be deleted), INSUFFICIENT_RESOURCES (too many watches).
+    Raises: StorageError INVALID_PARAMETER (no directory), DELETE_PENDING (the directory is to be
+        deleted), INSUFFICIENT_RESOURCES (too many watches).
     """
     with operating(handle):
         if not handle.is_directory:

@@ -67,9 +67,9 @@ from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord
 
 _HANDLES_MAX: Final = 2000
-"""The limit of handles on one file or directory, as in Azure."""
+"""Of one file or directory, as in Azure."""
 _ALL_HANDLES_MAX: Final = 65_536
-"""The limit of handles of all files and clients together. Each takes some 3 KiB of memory."""
+"""Of all files and clients together. Each takes some 3 KiB of memory."""
 _ID_BITS: Final = 1 << 62
 
 
@@ -103,8 +103,7 @@ async def open_node(
         request: gets an interim answer before the open waits for the break of a cache, and may be
             cancelled during the wait.
 
-    Raises: StorageError; CANCELLED when the request was cancelled; SNAPSHOT_UNKNOWN when the share
-        has no snapshot of the requested time.
+    Raises: StorageError SNAPSHOT_UNKNOWN when the share has no snapshot of the requested time.
     """
     held = services.held.of(Opens)
     repeated = durable.repeated(held, access, asked, owner)
@@ -154,7 +153,7 @@ class _Opening:
         self._id = self._fresh_id()
 
     def _fresh_id(self) -> int:
-        """Return an unused id of 63 bits with the highest one set. List Handles can show it, and no
+        """An unused id of 63 bits with the highest one set. List Handles can show it, and no
         operation's id collides with it."""
         while True:
             chosen = int.from_bytes(self._services.clock.random_bytes(8), "big")
@@ -163,7 +162,7 @@ class _Opening:
                 return chosen
 
     async def attempt(self) -> OpenedHandle:
-        """Try once to open. Raises: PathChanged when the open must be tried again."""
+        """Raises: PathChanged when the open must be tried again."""
         if len(self._held.handles) >= _ALL_HANDLES_MAX:
             raise StorageError(file_errors.TOO_MANY_OPENS)
         access = self._access
@@ -178,8 +177,6 @@ class _Opening:
         return await self._create(where)
 
     async def _look(self, where: Where) -> NodeState:
-        """Read the file or directory that a path leads to. Raises: PathChanged; StorageError
-        SHARE_GONE, SNAPSHOT_GONE."""
         return await look(self._services, ByPath(self._origin, where))
 
     async def _wait_for_barriers(self, keys: Sequence[Hashable]) -> None:
@@ -191,7 +188,6 @@ class _Opening:
             raise PathChanged
 
     async def _open(self, where: Where) -> OpenedHandle:
-        """Open a file or directory that exists."""
         seen = await self._look(where)
         # From here to the entry nothing is awaited, unless it ends in PathChanged.
         await self._wait_for_barriers(barriers_of(where))
@@ -222,7 +218,7 @@ class _Opening:
                 raise
 
     async def _open_in_snapshot(self, snapshot: int) -> OpenedHandle:
-        """Open a file of a snapshot. It never changes, so it is read only once."""
+        """The file never changes, so it is read only once."""
         asked = self._asked
         where = await paths.walk(self._services, self._access.generation, asked.path, snapshot)
         is_there = where.is_root or where.entry is not None
@@ -295,7 +291,7 @@ class _Opening:
     async def _admit(
         self, handle: Handle, disposition: Disposition, facts: FileFacts
     ) -> OpenAdmitted:
-        """Enter the table. Raises: StorageError; PathChanged after a wait."""
+        """Enter the table. Raises: PathChanged after a wait."""
         asked, cache = self._asked, self._asked.cache
         request = HandleRequest(
             handle.id,
@@ -329,7 +325,7 @@ class _Opening:
         raise PathChanged
 
     async def _overwrite(self, handle: Handle) -> FileRecord:
-        """Overwrite the file: empty it, and give it the attributes of the request."""
+        """Empty the file, and give it the attributes of the request."""
         services = self._services
         edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
         with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
@@ -392,8 +388,6 @@ class _Opening:
 
 
 class _Overwrite(Edit, frozen=True):
-    """The attributes of a file that is emptied by an open."""
-
     attributes: int
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
@@ -403,9 +397,7 @@ class _Overwrite(Edit, frozen=True):
 
 
 def barriers_of(where: Where) -> list[Hashable]:
-    """Return the keys of the operations that an open of this path waits for.
-
-    These are creations of the name, and renames of the named file or of a directory above it.
-    """
+    """What an open of this path waits for: creations of the name, and renames of the named file or
+    of a directory above it."""
     found: list[Hashable] = [(where.generation, one) for one in where.ids]
     return [*found, *where.refs[-1:]]

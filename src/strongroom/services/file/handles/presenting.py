@@ -1,7 +1,8 @@
 """The present opens of one file or directory, for people who look at them.
 
-Lives here: finding the table of opens of a path. Must not live here: the table (opens/opens.py),
-its document (servers/console). List Handles (listing.py) is what REST shows of the same table.
+Must not live here: the table (opens/opens.py). List Handles (listing.py) is what REST shows of the
+same table.
+
 Looking is no operation on the file: it enters no table, breaks no cache, and waits for no open. It
 takes the share for this gateway, as each request to files of the share does.
 """
@@ -41,14 +42,8 @@ class PresentOpens(msgspec.Struct, frozen=True):
 
 
 async def present_opens(services: Services, account: str, share: str, path: str) -> PresentOpens:
-    """Return the opens of a path of a share, as the share is now and not in a snapshot.
-
-    Arguments:
-        path: names with `/` between them, dots at their ends included; "" = the share's root.
-
-    Raises: StorageError ShareNotFound, ParentNotFound, ResourceNotFound, InvalidResourceName,
-        ServerBusy (another gateway serves the share).
-    """
+    """Return the opens of a path of a share, as the share is now and not in a snapshot. `path`:
+    names with `/` between them, dots at their ends included; "" = the share's root."""
     # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
     access = await connect_share(services, account, share)

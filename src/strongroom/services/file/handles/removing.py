@@ -1,7 +1,7 @@
 """The deletion of a file or directory whose last open has left while its deletion was pending.
 
-Lives here: the decision. Must not live here: when a deletion is due (semantics/file/deletion.py).
-Source: [MS-FSA] section 2.1.5.4; smb.md 3.4.
+Must not live here: when a deletion is due (semantics/file/deletion.py). Source: [MS-FSA] section
+2.1.5.4; smb.md 3.4.
 """
 
 from __future__ import annotations
@@ -27,11 +27,8 @@ from strongroom.values import Purpose
 
 
 async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) -> None:
-    """Remove a name. Nothing happens if the name is gone, or if other names lie below it by now.
-
-    Arguments:
-        path: its path, for directory watches.
-    """
+    """Nothing happens if the name is gone, or if other names lie below it by now. `path` is for
+    directory watches."""
     generation = access.generation
     node_ref = keys.file_node(generation, access.id)
     while True:
@@ -69,8 +66,7 @@ async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) ->
 
 
 class _Remove(Decision[bool], frozen=True):
-    """The decision that removes a name, and the attributes after it. The result says whether it was
-    removed."""
+    """The result says whether the name was removed."""
 
     access: ByHandle
     seen: NodeRecord
@@ -82,7 +78,6 @@ class _Remove(Decision[bool], frozen=True):
     parent_attributes: ReadOne[FileRecord]
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
-        """Raises: PathChanged when the file has another name by now."""
         node, seen, access = found[self.node], self.seen, self.access
         if node is None or node.children:
             return Commit(False)

@@ -1,8 +1,8 @@
 """FileDispositionInformation and FileRenameInformation: a file is deleted or renamed by its handle.
 
-Lives here: both operations by a handle. Must not live here: the move itself (node/moving.py), the
-order of checks (semantics/file/deletion.py). Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12;
-smb.md 3.4 and 3.7.
+Must not live here: the move itself (node/moving.py), the order of checks
+(semantics/file/deletion.py). Sources: [MS-FSA] sections 2.1.5.15.3 and 2.1.5.15.12; smb.md 3.4 and
+3.7.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ from strongroom.store.tree import tree_records
 async def set_disposition(
     services: Services, handle: Handle, *, delete: bool, request: AsyncRequest
 ) -> None:
-    """Mark a file for deletion, or take the mark back. Handle caches of others are broken first.
-
-    Raises: StorageError ACCESS_DENIED, CANNOT_DELETE, DIRECTORY_NOT_EMPTY.
-    """
+    """Mark a file for deletion, or take the mark back. Handle caches of others are broken first."""
     with operating(handle):
         deciding.check_changeable(handle)
         held, file = services.held.of(Opens), handle.partition
@@ -64,7 +61,7 @@ async def set_disposition(
 
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
-    """Return the facts that a deletion depends on, including whether a directory is empty."""
+    """The facts that a deletion depends on, including whether a directory is empty."""
     access, reads = deciding.access_of(handle), Reads()
     read = access.add(reads)
     node = reads.add(keys.file_node(handle.access.generation, handle.node_id), tree_records.NODE)
@@ -79,12 +76,7 @@ async def rename(
     services: Services, handle: Handle, wanted: RequestedRename, request: AsyncRequest
 ) -> None:
     """Rename an open file or directory, in the order of checks of smb.md 3.7. All of its handles
-    get the new path.
-
-    Raises: StorageError ACCESS_DENIED, OBJECT_PATH_NOT_FOUND, OBJECT_NAME_INVALID,
-        OBJECT_NAME_COLLISION, SHARING_VIOLATION, DELETE_PENDING, MEDIA_WRITE_PROTECTED (the new
-        name is in a snapshot).
-    """
+    get the new path. MEDIA_WRITE_PROTECTED when the new name is in a snapshot."""
     with operating(handle):
         deciding.check_may_change(handle, accesses.DELETE)
         names.check_path(wanted.path)
@@ -157,7 +149,7 @@ def _refuse(
     seen: ResolvedMove,
     replaced: FileRecord | None,
 ) -> None:
-    """Check the rename against the present tables. Raises: StorageError."""
+    """Check the rename against the present tables."""
     source, target, generation = seen.source, seen.target, handle.access.generation
     parents = target.ids[: len(target.components) - 1]
     above = tables.handles_on(keys.file(generation, target.parent))
@@ -192,8 +184,7 @@ def _refuse(
 async def _enter_target(
     services: Services, seen: ResolvedMove, replaced: FileRecord, stack: ExitStack
 ) -> None:
-    """Enter the table of the file to be replaced, which keeps others out. Raises: StorageError
-    ACCESS_DENIED: it is open."""
+    """This keeps others out of the file to be replaced. ACCESS_DENIED when it is open."""
     facts = facts_of(replaced)
     try:
         entry = await enter(services, seen.target.partition, FileOperation.RENAME_TARGET, facts)
@@ -205,7 +196,7 @@ async def _enter_target(
 
 
 class _ByHandle(MoveRule, frozen=True):
-    """The move of an open file. `frozen`: the times that the handle does not change."""
+    """`frozen`: the times that the handle does not change."""
 
     frozen: frozenset[TimeField]
 

@@ -1,8 +1,8 @@
 """The snapshots of a share, as SMB lists and finds them: previous versions.
 
-Lives here: reads of the share's snapshots. Must not live here: tokens (semantics/file/
-previous_versions.py), opens in a snapshot (opening.py), Snapshot Share (shares/). Sources:
-[MS-SMB2] sections 3.3.5.9.4 and 3.3.5.15.1; smb.md 2.4 and 2.7.
+Must not live here: tokens (semantics/file/previous_versions.py), opens in a snapshot (opening.py),
+Snapshot Share (shares/share_snapshots.py). Sources: [MS-SMB2] sections 3.3.5.9.4 and 3.3.5.15.1;
+smb.md 2.4 and 2.7.
 """
 
 from __future__ import annotations
@@ -19,19 +19,12 @@ from strongroom.services.file.opens.open_handle import ShareAccess
 
 
 async def tokens(services: Services, access: ShareAccess) -> list[str]:
-    """Return the tokens of all snapshots of a share, newest first.
-
-    Raises: StorageError SHARE_GONE, SNAPSHOT_GONE.
-    """
+    """Newest first."""
     share = await share_of(services, TreeOrigin(access))
     return previous_versions.tokens(share.snapshots)
 
 
 async def access_at(services: Services, access: ShareAccess, ticks: int) -> ShareAccess:
-    """Return the access to a share's snapshot of a given time.
-
-    Raises: StorageError SHARE_GONE, SNAPSHOT_UNKNOWN.
-    """
     share = await share_of(services, TreeOrigin(access))
     found = previous_versions.snapshot_at(share.snapshots, ticks)
     if found is None:

@@ -1,8 +1,7 @@
 """READ, WRITE and FLUSH, and zeroing and listing the ranges of a file, by a handle.
 
-Lives here: rights, locks, breaks and the commit of each. Must not live here: where bytes lie
-(store/core/extents). Sources: [MS-SMB2] sections 3.3.5.11 to 3.3.5.13; [MS-FSA] sections 2.1.5.3 to
-2.1.5.7; smb.md 2.5 and 2.7.
+Lives here: rights, locks, breaks and the commit of each. Sources: [MS-SMB2] sections 3.3.5.11 to
+3.3.5.13; [MS-FSA] sections 2.1.5.3 to 2.1.5.7; smb.md 2.5 and 2.7.
 
 Each write is a commit of its own, and is durable when its answer is sent.
 """
@@ -80,10 +79,7 @@ async def read(
     services: Services, handle: Handle, offset: int, length: int, request: AsyncRequest
 ) -> Sequence[bytes]:
     """Return the bytes of [offset, offset + length) up to the end of the file, in pieces.
-
-    Raises: StorageError END_OF_FILE (offset at or behind the end, length not 0), FileLockConflict,
-        ACCESS_DENIED, INVALID_DEVICE_REQUEST (a directory).
-    """
+    END_OF_FILE for an offset at or behind the end, when `length` is not 0."""
     with operating(handle):
         _check_file(handle)
         deciding.check_may(handle, accesses.READ_DATA | accesses.EXECUTE)
@@ -130,14 +126,9 @@ async def write(
     data: bytes | memoryview,
     request: AsyncRequest,
 ) -> None:
-    """Write bytes, durably when this returns; the file grows as far as needed.
-
-    Arguments:
-        data: at most 8 MiB.
-
-    Raises: StorageError FileLockConflict, ACCESS_DENIED, DISK_FULL, INVALID_PARAMETER (beyond what
-        NTFS can address).
-    """
+    """Write bytes, at most 8 MiB, durably when this returns; the file grows as far as needed.
+    INVALID_PARAMETER beyond what NTFS can address, DISK_FULL beyond what a file or the share may
+    hold."""
     with operating(handle):
         _check_file(handle)
         deciding.check_may_change(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
@@ -177,10 +168,8 @@ async def write(
 
 
 class _Write(Edit, frozen=True):
-    """The attributes after a write to [offset, end).
-
-    `appends_only`: the handle may write only behind the end of the file.
-    """
+    """The range is [offset, end). `appends_only`: the handle may write only behind the end of the
+    file."""
 
     offset: int
     end: int
@@ -197,16 +186,12 @@ class _Write(Edit, frozen=True):
 
 
 def report_change(watches: Watches, handle: Handle, aspects: Aspect) -> None:
-    """Report a change of a handle's file to the directory watches."""
     watches.report(handle.access.generation, modified(handle.path, aspects))
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
     """Wait until other clients have sent their cached writes. The handle's own writes are durable
-    since their answers.
-
-    Raises: StorageError ACCESS_DENIED.
-    """
+    since their answers."""
     with operating(handle):
         deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
         await deciding.break_caches(
@@ -217,10 +202,7 @@ async def flush(services: Services, handle: Handle, request: AsyncRequest) -> No
 async def zero_data(
     services: Services, handle: Handle, offset: int, end: int, request: AsyncRequest
 ) -> None:
-    """Fill [offset, end) with zeros, up to the end of the file (FSCTL_SET_ZERO_DATA).
-
-    Raises: StorageError FileLockConflict, ACCESS_DENIED, INVALID_PARAMETER.
-    """
+    """Fill [offset, end) with zeros, up to the end of the file (FSCTL_SET_ZERO_DATA)."""
     with operating(handle):
         _check_file(handle)
         deciding.check_may_change(handle, accesses.WRITE_DATA)
@@ -242,12 +224,7 @@ async def zero_data(
 async def allocated_ranges(
     services: Services, handle: Handle, offset: int, length: int, max_ranges: int
 ) -> tuple[Sequence[tuple[int, int]], bool]:
-    """List allocated ranges (FSCTL_QUERY_ALLOCATED_RANGES).
-
-    Returns: (offset, length) pairs, and whether these are all.
-
-    Raises: StorageError ACCESS_DENIED, INVALID_PARAMETER.
-    """
+    """FSCTL_QUERY_ALLOCATED_RANGES. Returns (offset, length) pairs, and whether these are all."""
     with operating(handle):
         _check_file(handle)
         deciding.check_may(handle, accesses.READ_DATA)

@@ -1,7 +1,6 @@
 """A share as a volume, and the shares of an account, as SMB shows them.
 
-Lives here: reads of shares. Must not live here: layouts (wire/smb), changes (shares.py). Sources:
-[MS-FSCC] section 2.5; [MS-SRVS] section 3.1.4.8; smb.md 2.3 and 2.10.
+Sources: [MS-FSCC] section 2.5; [MS-SRVS] section 3.1.4.8; smb.md 2.3 and 2.10.
 """
 
 from __future__ import annotations
@@ -25,12 +24,8 @@ _GIB: Final = 1 << 30
 
 
 class Volume(msgspec.Struct, frozen=True):
-    """The capacity of a share, and how much of it is used.
-
-    Attributes:
-        created: in ticks.
-        used_bytes: the sum of the lengths of all files.
-    """
+    """The capacity of a share. `created`: in ticks. `used_bytes`: the sum of the lengths of all
+    files."""
 
     label: str
     created: int
@@ -39,8 +34,6 @@ class Volume(msgspec.Struct, frozen=True):
 
 
 async def volume(services: Services, access: ShareAccess) -> Volume:
-    """Return the volume of a tree's share. Raises: StorageError ShareNotFound when it was
-    deleted."""
     refs = [keys.share(access.account, access.share), share_keys.share_usage(access.generation)]
     stored, usage = await services.store.read(refs)
     share = records.SHARE.of(stored)
@@ -51,7 +44,7 @@ async def volume(services: Services, access: ShareAccess) -> Volume:
 
 
 async def share_names(services: Services, account: str) -> list[str]:
-    """Return the names of an account's shares, in their order, each once."""
+    """In their order, each once."""
     position: Position | None = _START
     names: list[str] = []
     while position is not None:
@@ -62,6 +55,6 @@ async def share_names(services: Services, account: str) -> list[str]:
 
 
 def _is_of_share(key: bytes) -> bool:
-    """Return whether it is the key of a share's own record. Its snapshots' records lie beside it,
-    and those of deleted shares with its name."""
+    """Whether it is the key of a share's own record. Its snapshots' records lie beside it, and
+    those of deleted shares with its name."""
     return share_keys.snapshot_of(key) is None and not keys.is_deleted_place(key)

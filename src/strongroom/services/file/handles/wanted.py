@@ -1,8 +1,8 @@
 """The reasons to refuse a CREATE: those of the request alone, and those of the existing file.
 
 Lives here: the checks of options, access and attributes, and the access that is granted. Must not
-live here: shape and lengths of the message (wire/smb), share modes (semantics/file/opens.py).
-Sources: [MS-SMB2] section 3.3.5.9; [MS-FSA] section 2.1.5.1; smb.md 2.4.
+live here: share modes (semantics/file/opens.py). Sources: [MS-SMB2] section 3.3.5.9; [MS-FSA]
+section 2.1.5.1; smb.md 2.4.
 """
 
 from __future__ import annotations
@@ -37,10 +37,7 @@ _FOR_DIRECTORIES: Final = (Disposition.CREATE, Disposition.OPEN, Disposition.OPE
 
 
 def check(asked: RequestedOpen) -> None:
-    """Refuse an open whose request is wrong in itself.
-
-    Raises: StorageError of names, ACCESS_DENIED, INVALID_PARAMETER, PRIVILEGE_NOT_HELD.
-    """
+    """Refuse an open whose request is wrong in itself."""
     names.check_path(asked.path)
     if not asked.access or asked.access & _NO_ACCESS:
         raise StorageError(file_errors.ACCESS_DENIED_TO_OPEN)
@@ -77,10 +74,8 @@ def _rights(asked: RequestedOpen) -> int:
 
 
 def mask(asked: RequestedOpen, maximal: int) -> int:
-    """Return the access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`.
-
-    An open without buffering cannot append ([MS-FSA] section 2.1.5.1).
-    """
+    """The access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`. An open without
+    buffering cannot append ([MS-FSA] section 2.1.5.1)."""
     found = _rights(asked)
     if asked.access & accesses.MAXIMUM_ALLOWED:
         found |= maximal
@@ -90,7 +85,7 @@ def mask(asked: RequestedOpen, maximal: int) -> int:
 
 
 def maximal_access(record: FileRecord, snapshot: int | None) -> int:
-    """Return the most access that an open of a file or directory could make use of."""
+    """The most access that an open of a file or directory could make use of."""
     if snapshot is not None:
         return accesses.EVERYTHING & ~_CHANGES
     is_read_only = not record.is_directory and bool(record.attributes & _READ_ONLY)
@@ -99,10 +94,7 @@ def maximal_access(record: FileRecord, snapshot: int | None) -> int:
 
 def check_changes_nothing(asked: RequestedOpen, *, is_there: bool) -> None:
     """Refuse an open in a snapshot that would change anything. Writes by its handle are refused
-    later.
-
-    Raises: StorageError MEDIA_WRITE_PROTECTED.
-    """
+    later."""
     creates = not is_there and asked.disposition not in _OF_THERE
     overwrites = is_there and asked.disposition in opens.OVERWRITES
     if creates or overwrites or asked.deletes_on_close:
