@@ -65,12 +65,8 @@ from strongroom.values import ContentProperties, Metadata
 
 
 class CopyFile(OnPath, frozen=True, kw_only=True):
-    """Input of Copy File.
-
-    Attributes:
-        metadata: of the copy; none = the source's.
-        wait_s: how long the answer may wait for the end of the copy.
-    """
+    """`metadata`: of the copy; none = the source's. `wait_s`: how long the answer may wait for the
+    end of the copy."""
 
     source: str
     source_trailing_dots: bool = False
@@ -81,13 +77,13 @@ class CopyFile(OnPath, frozen=True, kw_only=True):
 
 
 class FileCopied(msgspec.Struct, frozen=True):
-    """Result of Copy File: the file when the request is answered."""
+    """The file when the request is answered."""
 
     record: FileRecord
 
     @property
     def copy(self) -> Copy:
-        """The state of the copy. The record always has one."""
+        """The record always has one."""
         copy = self.record.copy
         assert copy is not None
         return copy
@@ -95,11 +91,7 @@ class FileCopied(msgspec.Struct, frozen=True):
 
 async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     """Copy a file or a blob of this server, or content of another server, to a file.
-
-    Raises: StorageError InvalidHeaderValue (no usable URL, or a `source` property that the source
-        lacks), CannotVerifyCopySource, PendingCopyOperation, ReadOnlyAttribute,
-        ResourceTypeMismatch, ParentNotFound, RequestBodyTooLarge, and what `nodes.view` raises.
-    """
+    InvalidHeaderValue for no usable URL, or a `source` property that the source lacks."""
     given, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
     check_url(given.source)
     # This comes first: no other server is asked for a caller who may not write.
@@ -127,15 +119,11 @@ class _Destination(msgspec.Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
-        """The length of the file that is overwritten."""
         return 0 if self.file is None else self.file.record.size_bytes
 
 
 async def _destination(services: Services, call: Call[CopyFile]) -> _Destination:
-    """Resolve the path of the copy, and look at the file there.
-
-    Raises: StorageError ResourceTypeMismatch, ParentNotFound; as `nodes.view`.
-    """
+    """Resolve the path of the copy, and look at the file there."""
     origin = RequestOrigin(call)
     while True:
         where = await paths.named(services, call)
@@ -181,10 +169,7 @@ async def _check_quota(
     services: Services, call: Call[CopyFile], total_bytes: int, replaced_bytes: int
 ) -> None:
     """Refuse a copy for which the share has no room. The last commit checks again, since others
-    write meanwhile.
-
-    Raises: StorageError ShareSizeLimitReached.
-    """
+    write meanwhile."""
     reads = Reads()
     share = reads.add(place_ref(call), records.SHARE)
     usage = reads.add(share_keys.share_usage(generation_of(call)), file_records.USAGE)
@@ -231,7 +216,7 @@ def _copy_of(found: Record | None) -> Copy | None:
 
 
 class _CopyEdit(Edit, frozen=True):
-    """The attributes of a file that a copy overwrites. The file is empty until the copy ends."""
+    """The file that a copy overwrites is empty until the copy ends."""
 
     smb: SmbProperties
     permission: PermissionRead
@@ -245,7 +230,7 @@ class _CopyEdit(Edit, frozen=True):
         return after, (*first, started.job_step(access.generation, access.id, stamp))
 
     def copied(self, record: FileRecord, found: Found, stamp: int) -> Applied:
-        """Return the same without the job."""
+        """The same without the job."""
         permission, first = self.permission.chosen(record.permission, found)
         attributes = creating.overwritten_attributes(self.smb, record, stamp)
         after = msgspec.structs.replace(
@@ -263,11 +248,8 @@ class _CopyEdit(Edit, frozen=True):
 
 
 class _OntoItself(Edit, frozen=True):
-    """The attributes of a file that is copied onto itself. No bytes move, so the copy is complete
-    in one commit.
-
-    `properties`: the file's own.
-    """
+    """A file is copied onto itself. No bytes move, so the copy is complete in one commit.
+    `properties`: the file's own."""
 
     edit: _CopyEdit
     properties: ContentProperties
@@ -302,7 +284,6 @@ class _CopyStart(msgspec.Struct, frozen=True):
     def of(
         cls, call: Call[CopyFile], source: OpenSource, copy: Copy, order: CopyOrder
     ) -> _CopyStart:
-        """Return it for an open source. Raises: InvalidHeaderValue."""
         given, reads = call.input, Reads()
         file = source.file if isinstance(source, OpenFile) else None
         given.smb.check(file)
@@ -318,10 +299,7 @@ class _CopyStart(msgspec.Struct, frozen=True):
         return cls(call, file, source.properties, edit, reads)
 
     async def begin(self, services: Services, destination: _Destination) -> NodeWritten:
-        """Begin the copy. A path that changes before the commit is resolved again.
-
-        Raises: as copy_file.
-        """
+        """A path that changes before the commit is resolved again."""
         while True:
             try:
                 if destination.file is None:
@@ -391,16 +369,11 @@ async def _wait_for_end(
 
 
 class AbortCopyFile(OnPath, frozen=True, kw_only=True):
-    """Input of Abort Copy File: the id of the copy."""
-
     copy_id: str
 
 
 async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
-    """Abort a pending copy. The file stays, empty, with the properties that the copy gave it.
-
-    Raises: StorageError NoPendingCopyOperation, CopyIdMismatch, and what `nodes.view` raises.
-    """
+    """The file stays, empty, with the properties that the copy gave it."""
     entry = RequestEntry(FileOperation.ABORT_COPY)
     # The copy may have written more since the file was read.
     written = Cleared(0, limits.FILE_BYTES_MAX)
@@ -408,8 +381,6 @@ async def abort_copy(services: Services, call: Call[AbortCopyFile]) -> None:
 
 
 class _Abort(Edit, frozen=True):
-    """The attributes of a file whose pending copy is aborted."""
-
     copy_id: str
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:

@@ -1,9 +1,8 @@
 """Put Range from URL: Put Range with the bytes of a source.
 
 Lives here: the operation's input, the digests of the source's bytes, and the order in which
-destination and source are checked. Must not live here: the opening of sources
-(services/core/copies), Put Range itself (rest/ranges.py). Source: "Put Range from URL"; reference
-file.md 5.
+destination and source are checked. Must not live here: Put Range itself (rest/ranges.py). Source:
+"Put Range from URL"; reference file.md 5.
 """
 
 from __future__ import annotations
@@ -43,8 +42,7 @@ class SourceDigests(msgspec.Struct, frozen=True):
     none_match: int | None = None
 
     def check(self, calculated: int) -> None:
-        """Compare the CRC64 of the bytes. Raises: StorageError Crc64Mismatch;
-        CannotVerifyCopySource (412)."""
+        """Raises: StorageError Crc64Mismatch; CannotVerifyCopySource (412)."""
         if self.sent is not None and self.sent != calculated:
             raise StorageError(
                 errors.CRC64_MISMATCH,
@@ -63,12 +61,8 @@ NO_DIGESTS = SourceDigests()
 
 
 class PutRangeFromUrl(OnPath, frozen=True, kw_only=True):
-    """Input of Put Range from URL.
-
-    Attributes:
-        span: (offset, length) in the destination.
-        wanted: has the range at the source, with both ends.
-    """
+    """`span`: (offset, length) in the destination. `wanted` has the range at the source, with both
+    ends."""
 
     span: tuple[int, int]
     source: str
@@ -78,23 +72,19 @@ class PutRangeFromUrl(OnPath, frozen=True, kw_only=True):
 
 
 class RangeCopied(msgspec.Struct, frozen=True):
-    """Result of Put Range from URL: the file, and the CRC64 of the bytes that were written."""
+    """The file, and the CRC64 of the bytes that were written."""
 
     written: NodeWritten
     crc64: int
 
     @property
     def record(self) -> object:
-        """The file's attributes."""
         return self.written.record
 
 
 async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) -> RangeCopied:
-    """Write a range of a blob, a file or another server's content to a file.
-
-    Raises: StorageError InvalidHeaderValue (two lengths, no usable URL), RequestBodyTooLarge,
-        CannotVerifyCopySource, InvalidRange, Crc64Mismatch, and as Put Range.
-    """
+    """Write a range of a blob, a file or another server's content to a file. InvalidHeaderValue for
+    two lengths, or no usable URL."""
     given = call.input
     wanted = given.wanted.range
     assert wanted is not None and wanted.last is not None

@@ -2,9 +2,8 @@
 restart.
 
 Lives here: moving the bytes in commits of bounded size, and the last commit. Only a copy that is
-still pending may commit, so an abort always wins. Must not live here: the requests
-(copies/copying.py), the frame of every pending copy (services/core/copies/pending.py). Source:
-"Copy File", "Remarks".
+still pending may commit, so an abort always wins. Must not live here: the requests (copying.py),
+the frame of every pending copy (services/core/copies/pending.py). Source: "Copy File", "Remarks".
 
 Copied bytes lie beyond the file's length, which is 0 until the last commit. Nobody else changes the
 file meanwhile. A piece of zeros is not written: it stays a hole.
@@ -64,8 +63,6 @@ async def run_copy(services: Services, job: Job) -> None:
 
 
 class _PendingFile(PendingCopy):
-    """The pending copy to a file."""
-
     def __init__(self, services: Services, job: Job) -> None:
         assert job.order is not None
         self._services = services
@@ -95,8 +92,8 @@ class _PendingFile(PendingCopy):
         await self._complete(source, size_bytes)
 
     async def _first(self, source: OpenSource) -> int:
-        """Return the offset where the copy continues. Content of another server may have changed:
-        it is read from its start again, and the bytes copied before are deleted."""
+        """The offset where the copy continues. Content of another server may have changed: it is
+        read from its start again, and the bytes copied before are deleted."""
         copy = await self._copy()
         if copy is None:
             raise NotPending
@@ -126,15 +123,13 @@ class _PendingFile(PendingCopy):
         await self._change(_GiveUp(self._job, reason), _EVERYTHING)
 
     async def _copy(self) -> Copy | None:
-        """Return the job's copy; None = it is not pending any more."""
+        """None = it is not pending any more."""
         (found,) = await self._services.store.read([self._access.attributes_ref])
         return _pending(file_records.FILE.of(found), self._job.token)
 
     async def _change(self, edit: _OfPending, new_bytes: NewBytes | None = None) -> None:
-        """Commit a change of the file while its record says that this very copy is pending.
-
-        Raises: NotPending.
-        """
+        """Commit a change of the file while its record says that this very copy is pending, else
+        NotPending is raised."""
         if new_bytes is not None:
             written = BytesChange(new_bytes, edit, is_patient=True)
             await change_bytes(self._services, AdmittedAccess(self._access), written)
@@ -167,7 +162,7 @@ class JobOrigin(ShareOrigin, frozen=True):
 
 
 class _JobReads(AccessReads, frozen=True, kw_only=True):
-    """The reads of a job. `kept`: the share, if it is soft-deleted."""
+    """`kept`: the share, if it is soft-deleted."""
 
     kept: ReadOne[DeletedShare]
 
@@ -198,7 +193,7 @@ class _ByJob(NodeAccess, frozen=True):
 
     def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
         """A soft-deleted share counts too, so that its copy is not pending for ever after it is
-        restored. Raises: NotPending."""
+        restored."""
         assert isinstance(read, _JobReads), "it has added them"
         share, kept, record = found[read.share], found[read.kept], found[read.attributes]
         if share is None or share.generation != self.generation:
@@ -211,7 +206,8 @@ class _ByJob(NodeAccess, frozen=True):
 
 
 class _OfPending(Edit, frozen=True):
-    """What a pending copy does to the attributes of its destination."""
+    """What a pending copy does to the attributes of its destination. NotPending when it is not
+    pending any more."""
 
     job: Job
 
@@ -222,19 +218,19 @@ class _OfPending(Edit, frozen=True):
         return self.edited(node.record, copy, stamp), ()
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
-        """Return the new attributes. `copy` is the pending one."""
+        """`copy` is the pending one."""
         raise NotImplementedError
 
 
 class _Nothing(_OfPending, frozen=True):
-    """Leaves the attributes as they are, while the bytes change."""
+    """The attributes stay as they are, while the bytes change."""
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
         return record
 
 
 class _Advance(_OfPending, frozen=True):
-    """Notes the progress of the copy: its bytes have arrived up to `end`."""
+    """The bytes of the copy have arrived up to `end`."""
 
     end: int
 
@@ -244,8 +240,8 @@ class _Advance(_OfPending, frozen=True):
 
 
 class _Complete(_OfPending, frozen=True):
-    """Ends the copy. The source may have been replaced before a restart. Bytes, properties and
-    metadata that were read together belong together."""
+    """The source may have been replaced before a restart. Bytes, properties and metadata that were
+    read together belong together."""
 
     size_bytes: int
     properties: ContentProperties
@@ -265,8 +261,6 @@ class _Complete(_OfPending, frozen=True):
 
 
 class _GiveUp(_OfPending, frozen=True):
-    """Ends the copy as failed."""
-
     reason: str
 
     def edited(self, record: FileRecord, copy: Copy, stamp: int) -> FileRecord:
@@ -294,9 +288,7 @@ async def _of_file(
 
 async def _of_stream(source: OpenSource, first: int) -> AsyncIterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of a source in pieces of one size. Pieces before `first` are left out.
-
-    Raises: SourceBroken, also for a source that is longer than it announced.
-    """
+    SourceBroken also for a source that is longer than it announced."""
     offset, waiting = 0, bytearray()
     async for chunk in source:
         waiting += chunk

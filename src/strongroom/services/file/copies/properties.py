@@ -1,8 +1,8 @@
 """The SMB properties of a copy: the source's, given ones, or those of a new file.
 
-Lives here: the properties that the headers of Copy File ask for. Must not live here: the headers
-themselves (operations/file), the rules of single values (semantics/file/attributes.py). Source:
-"Copy File", request headers; reference file.md 5.
+Lives here: the properties that the headers of Copy File ask for. Must not live here: the rules of
+single values (semantics/file/attributes.py). Source: "Copy File", request headers; reference
+file.md 5.
 """
 
 from __future__ import annotations
@@ -46,10 +46,7 @@ class CopiedProperties(msgspec.Struct, frozen=True):
 
     def check(self, source: FileSource | None) -> None:
         """Refuse `source` for a property that the source does not have, since it is no file of this
-        server.
-
-        Raises: InvalidHeaderValue, also for values that no file can have.
-        """
+        server. InvalidHeaderValue also for values that no file can have."""
         if source is None:
             for field, name in HEADERS.items():
                 if _is_source(getattr(self.given, field)):
@@ -59,8 +56,8 @@ class CopiedProperties(msgspec.Struct, frozen=True):
         self.bits(source)
 
     def of_new(self, source: FileSource | None) -> SmbProperties:
-        """Return the properties of the new file, with the source's values in place of `source`.
-        Attributes are left out; see `bits`."""
+        """The properties of the new file, with the source's values in place of `source`. Attributes
+        are left out; see `bits`."""
         given, values = self.given, dict[str, str | None](attributes=None)
         if source is not None:
             record = source.record
@@ -76,7 +73,7 @@ class CopiedProperties(msgspec.Struct, frozen=True):
         return found
 
     def bits(self, source: FileSource | None) -> int:
-        """Return the attributes of the copy; the default is Archive. Raises: InvalidHeaderValue."""
+        """The attributes of the copy; the default is Archive."""
         given, bits = self.given.attributes, Attribute.ARCHIVE
         if source is not None and _is_source(given):
             bits = Attribute(source.record.attributes)

@@ -1,8 +1,8 @@
 """A file of this server as the source of a copy: one state of it, whatever is written meanwhile.
 
-Lives here: the registered read of a file that a copy reads, and the stream of its bytes. Must not
-live here: who may read it (the locator that the program is composed with), where bytes lie
-(store/core/extents). Source: "Copy File", "Put Range from URL", header x-ms-copy-source.
+Lives here: the registered read of a file that a copy reads, and the stream of its bytes. Who may
+read it is for the locator that the program is composed with. Source: "Copy File", "Put Range from
+URL", header x-ms-copy-source.
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ _RANGES_MAX: Final = 1000
 
 
 class FileSource(msgspec.Struct, frozen=True):
-    """A file that is copied: its attributes and permission, and where its bytes lie.
-
-    `version` is that of its record, or the stamp of the share's snapshot that it is in. The reader
-    is registered at this version.
-    """
+    """A file that is copied. `version` is that of its record, or the stamp of the share's snapshot
+    that it is in. The reader is registered at this version."""
 
     where: Where
     record: FileRecord
@@ -73,29 +70,21 @@ class FileSource(msgspec.Struct, frozen=True):
             resume = page.resume
 
     def read(self, services: Services, offset: int, length: int) -> AsyncIterator[bytes]:
-        """Yield the bytes of a range."""
         return extents.read(services.store, self.place, self.version, offset, length)
 
     @property
     def place(self) -> MapPlace:
-        """The place of its bytes."""
         return MapPlace(self.where.partition, self.where.id)
 
 
 @dataclass(slots=True, eq=False)
 class OpenFile(OpenSource):
-    """An open source that is a file of this server."""
-
     file: FileSource | None = None
 
 
 async def open_file(services: Services, source: LocalSource, wanted: SourceRequest) -> OpenFile:
-    """Open a file of this server as a source.
-
-    Raises: StorageError CannotVerifyCopySource (missing, or it is a directory), InvalidRange, what
-        the conditions of `wanted` refuse, what admission refuses. DataDamaged, also while it is
-        read.
-    """
+    """CannotVerifyCopySource when the file is missing, or is a directory. DataDamaged, also while
+    it is read."""
     with ExitStack() as stack:
         file = await _enter_and_read(services, source, stack)
         _judge(wanted, file.record)
@@ -141,7 +130,6 @@ class SourceOrigin(ShareOrigin, frozen=True):
         return self.source.snapshot
 
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
-        """Raises: StorageError CannotVerifyCopySource."""
         record = found[share]
         if record is None or record.generation != self.generation:
             raise source_missing(errors.SHARE_NOT_FOUND)
@@ -151,7 +139,7 @@ class SourceOrigin(ShareOrigin, frozen=True):
 
 
 async def _enter_and_read(services: Services, source: LocalSource, stack: ExitStack) -> FileSource:
-    """Return the file, entered, with a registered reader that ends with `stack`."""
+    """The registered reader ends with `stack`."""
     origin = SourceOrigin(source)
     while True:
         where = await _find(services, origin)
@@ -184,7 +172,6 @@ async def _find(services: Services, origin: SourceOrigin) -> Where:
 
 
 async def _permission(services: Services, generation: int, key: str) -> str:
-    """Return the text of a permission."""
     if key == DEFAULT_KEY:
         return DEFAULT_TEXT
     (kept,) = await services.store.read([keys.permission(generation, key)])

@@ -1,7 +1,7 @@
 """List Shares: one page of an account's shares, by name.
 
-Must not live here: XML (wire/), the rules of prefix and marker (semantics/core/listing.py). Source:
-"List Shares"; reference file.md 2.
+Must not live here: the rules of prefix and marker (semantics/core/listing.py). Source: "List
+Shares"; reference file.md 2.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ METADATA: Final = "metadata"
 DELETED: Final = "deleted"
 SNAPSHOTS: Final = "snapshots"
 INCLUDES: Final = frozenset((METADATA, SNAPSHOTS, DELETED))
-"""The values that `include` may have."""
 
 
 class ListShares(msgspec.Struct, frozen=True):
-    """Input of List Shares; `start` is the decoded marker."""
+    """`start` is the decoded marker."""
 
     prefix: str = ""
     start: Position = START
@@ -37,12 +36,8 @@ class ListShares(msgspec.Struct, frozen=True):
 
 
 class ShareRow(msgspec.Struct, frozen=True):
-    """One share, as of the commit `version`.
-
-    Attributes:
-        deleted: set for a soft-deleted share.
-        snapshot: the time of the snapshot that the row shows; None = the share itself.
-    """
+    """One share, as of the commit `version`. `snapshot`: the time of the snapshot that the row
+    shows; None = the share itself."""
 
     name: str
     record: ShareRecord
@@ -52,7 +47,7 @@ class ShareRow(msgspec.Struct, frozen=True):
 
 
 class SharePage(msgspec.Struct, frozen=True):
-    """Result: rows in order of names.
+    """Rows in order of names.
 
     Attributes:
         marker: where the next page begins; None = this is the last page.
@@ -66,7 +61,7 @@ class SharePage(msgspec.Struct, frozen=True):
 
 
 async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
-    """List the shares of the account. A page with a marker may be shorter than requested."""
+    """A page with a marker may be shorter than requested."""
     given = call.input
     page = PageBuilder[ShareRow](given.prefix, "", given.max_results, given.start)
     # Read the time first: a lease must not be judged by its old record at a later time.
@@ -85,12 +80,8 @@ async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
 
 
 class _Rows:
-    """Turns the records of a scan, which come in order, into rows of the list.
-
-    Arguments:
-        kept_at: the time at which deleted shares must still be retained; None = none is listed.
-        with_snapshots: whether snapshots are listed.
-    """
+    """Turns the records of a scan, which come in order, into rows of the list. `kept_at`: the time
+    at which deleted shares must still be retained; None = none is listed."""
 
     def __init__(self, kept_at: int | None, with_snapshots: bool) -> None:
         self._kept_at = kept_at

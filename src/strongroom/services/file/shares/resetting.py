@@ -1,7 +1,7 @@
 """How a reset removes a share, and ends the handles on it.
 
-Lives here: the steps of that commit. Must not live here: when it happens (services/reset.py), the
-sweep of the files (services/file/snapshots/sweep.py).
+Must not live here: when it happens (services/reset.py), the sweep of the files
+(services/file/snapshots/sweep.py).
 """
 
 from __future__ import annotations
@@ -20,10 +20,8 @@ from strongroom.store.core.records import ShareRecord
 
 
 def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval | None:
-    """Return the removal of a share, or of a soft-deleted one, with its files and snapshots.
-
-    None: the record is that of a snapshot, which goes with its share.
-    """
+    """With its files and snapshots. None: the record is that of a snapshot, which goes with its
+    share."""
     if share_keys.snapshot_of(place.key.name) is not None:
         return None
     share: ShareRecord = place.record(KEPT_SHARES)
@@ -31,7 +29,7 @@ def removal_of(place: FoundPlace, stamp: int) -> PlaceRemoval | None:
 
 
 def generation_of(place: FoundPlace) -> int:
-    """Return the generation under which the share's handles are open."""
+    """The generation under which the share's handles are open."""
     share: ShareRecord = place.record(KEPT_SHARES)
     return share.generation
 

@@ -1,7 +1,7 @@
 """Snapshot Share, and the deletion of snapshots and of shares that have some.
 
-Lives here: the decisions. Must not live here: what a commit keeps for snapshots, and how they are
-read (snapshots/). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
+Must not live here: what a commit keeps for snapshots, and how they are read
+(snapshots/past_states.py). Source: "Snapshot Share", "Delete Share"; reference file.md 2.
 
 A snapshot is identified by the stamp of its commit. The stamp is in the share's record, and in a
 record of the snapshot's own beside it. That record holds the values of Get Share Properties, and
@@ -47,25 +47,20 @@ class DeletedSnapshots(enum.Enum):
 
 
 class SnapshotShare(msgspec.Struct, frozen=True):
-    """Input of Snapshot Share. Without metadata the snapshot has the share's."""
+    """Without metadata the snapshot has the share's."""
 
     metadata: Metadata = ()
 
 
 class DeleteShare(msgspec.Struct, frozen=True):
-    """Input of Delete Share. `snapshots` None: x-ms-delete-snapshots is not given, so the share
-    must have no snapshots, or the request names one."""
+    """`snapshots` None: x-ms-delete-snapshots is not given, so the share must have no snapshots, or
+    the request names one."""
 
     snapshots: DeletedSnapshots | None = None
 
 
 class ShareSnapshotTaken(msgspec.Struct, frozen=True):
-    """Result of Snapshot Share.
-
-    Attributes:
-        etag, modified: stamps, for ETag and Last-Modified.
-        snapshot: its time in ticks.
-    """
+    """`etag` and `modified` are stamps; `snapshot` is its time in ticks."""
 
     etag: int
     modified: int
@@ -73,17 +68,14 @@ class ShareSnapshotTaken(msgspec.Struct, frozen=True):
 
 
 def snapshot_ref(call: Call[Any], stamp: int) -> Ref:
-    """Return the address of a snapshot's record, for the share that a request names."""
+    """The address of a snapshot's record, for the share that a request names."""
     target, generation = call.target, 0 if call.place is None else call.place.generation
     return share_keys.share_snapshot(target.account, target.container, generation, stamp)
 
 
 async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> ShareSnapshotTaken:
-    """Take a snapshot: preserve the present state of the share's files, by one commit.
-
-    Raises: StorageError ShareNotFound, ShareSnapshotCountExceeded, ServerBusy (another gateway
-        serves the share: its commits and the snapshot would have no order).
-    """
+    """Preserve the present state of the share's files, by one commit. ServerBusy when another
+    gateway serves the share: its commits and the snapshot would have no order."""
     await require_share(services, generation_of(call))
     reads = Reads()
     share = reads.add(place_ref(call), records.SHARE)
@@ -92,8 +84,6 @@ async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> Share
 
 
 class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
-    """The decision of Snapshot Share."""
-
     call: Call[SnapshotShare]
     share: ReadOne[ShareRecord]
 
@@ -129,10 +119,7 @@ async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
     invisible; a job sweeps their bytes.
 
     With soft delete, the share is retained for a while; see services/core/soft_deleted_places.py.
-
-    Raises: StorageError ShareNotFound, ShareSnapshotNotFound, the lease errors (412),
-        ShareHasSnapshots, DeleteShareWhenSnapshotLeased, InvalidQueryParameterValue (snapshots of a
-        snapshot).
+    InvalidQueryParameterValue for snapshots of a snapshot.
     """
     stamp = call.target.snapshot
     if stamp is not None:
@@ -153,8 +140,6 @@ async def delete_share(services: Services, call: Call[DeleteShare]) -> None:
 
 
 class _DeleteSnapshot(Decision[None], frozen=True):
-    """Delete one snapshot of a share."""
-
     call: Call[DeleteShare]
     share: ReadOne[ShareRecord]
     taken: ReadOne[ShareRecord]
@@ -218,8 +203,8 @@ async def _delete_share(services: Services, call: Call[DeleteShare]) -> None:
 
 
 class _DeleteShare(Decision[None], frozen=True):
-    """The decision that deletes a share with all of its snapshots. `is_kept`: whether the share is
-    soft-deleted, so that it can be restored with its snapshots."""
+    """The snapshots are deleted too. `is_kept`: the share is soft-deleted, so that it can be
+    restored with its snapshots."""
 
     call: Call[DeleteShare]
     share: ReadOne[ShareRecord]
@@ -247,14 +232,13 @@ class _DeleteShare(Decision[None], frozen=True):
 
 
 def _refuse_leased(snapshots: Iterable[ShareRecord | None], now: int) -> None:
-    """Refuse the deletion if a snapshot is leased. Raises: DeleteShareWhenSnapshotLeased."""
     for taken in snapshots:
         if taken is not None and leases.status(taken.lease, now) == "locked":
             raise StorageError(file_errors.DELETE_SHARE_WHEN_SNAPSHOT_LEASED)
 
 
 def snapshots_gone(share: ShareRecord) -> tuple[Write, ...]:
-    """Return the writes that remove the records of all snapshots of a share."""
+    """The writes that remove the records of all snapshots of a share."""
     return tuple(
         Write(share_keys.snapshot_key(share.generation, one), None) for one in share.snapshots
     )

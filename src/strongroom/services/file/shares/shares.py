@@ -1,9 +1,7 @@
 """Create, read, change and delete a share: its properties, metadata and stored access policies.
 
-Lives here: the operations on a share's own record but for its lease (rest/leasing.py). Must not
-live here: the files of a share (they are stored under its generation), stored policies as rules
-(auth/).
-Source: "Operations on shares" of the REST reference; reference file.md 2, leases.md 7.
+Lives here: the operations on a share's own record but for its lease (rest/leasing.py). Source:
+"Operations on shares" of the REST reference; reference file.md 2, leases.md 7.
 """
 
 from __future__ import annotations
@@ -39,8 +37,6 @@ ShareDecision = Callable[[ShareRecord, int], tuple[T, ShareRecord | None]]
 
 
 class CreateShare(msgspec.Struct, frozen=True):
-    """Input of Create Share."""
-
     metadata: Metadata = ()
     quota_gib: int = shares.DEFAULT_QUOTA_GIB
     tier: str = shares.DEFAULT_TIER
@@ -59,20 +55,26 @@ class CreateShare(msgspec.Struct, frozen=True):
 
 
 class SetShareProperties(msgspec.Struct, frozen=True):
-    """Input of Set Share Properties. A property that is None is not changed."""
+    """A property that is None is not changed."""
 
     quota_gib: int | None = None
     tier: str | None = None
 
 
+class SetShareMetadata(msgspec.Struct, frozen=True):
+    """All pairs, which replace the present ones."""
+
+    metadata: Metadata = ()
+
+
 class SetShareAcl(msgspec.Struct, frozen=True):
-    """Input of Set Share ACL: all policies, which replace the present ones."""
+    """All policies, which replace the present ones."""
 
     policies: tuple[AccessPolicy, ...] = ()
 
 
 class ShareWritten(msgspec.Struct, frozen=True):
-    """Result of a change: ETag and Last-Modified as stamps."""
+    """ETag and Last-Modified as stamps."""
 
     etag: int
     modified: int
@@ -86,21 +88,15 @@ class ShareView(msgspec.Struct, frozen=True):
 
 
 async def create_share(services: Services, call: Call[CreateShare]) -> ShareWritten:
-    """Create a share. The commit's stamp is its generation, so a deleted share of the same name has
-    another one. The files of that deleted share stay invisible, and writes in flight to them do not
-    reach the new share.
-
-    Raises: StorageError ShareAlreadyExists.
-    """
+    """The commit's stamp is the share's generation, so a deleted share of the same name has another
+    one. The files of that deleted share stay invisible, and writes in flight to them do not reach
+    the new share."""
     stamp = await create_place(services, call, place_ref(call), KEPT_SHARES, call.input)
     return ShareWritten(stamp, stamp)
 
 
 async def get_share(services: Services, call: Call[Any]) -> ShareView:
-    """Return a share, for Get Share Properties, Get Share Metadata and Get Share ACL.
-
-    Raises: StorageError ShareNotFound, the lease errors (412).
-    """
+    """For Get Share Properties, Get Share Metadata and Get Share ACL."""
     # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
     reads = Reads()
@@ -113,10 +109,7 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
 
 
 async def set_properties(services: Services, call: Call[SetShareProperties]) -> ShareWritten:
-    """Set quota and tier. A quota below the share's present size is accepted.
-
-    Raises: StorageError ShareNotFound, the lease errors (412).
-    """
+    """Set quota and tier. A quota below the share's present size is accepted."""
     given = call.input
 
     def decide(share: ShareRecord, stamp: int) -> tuple[ShareWritten, ShareRecord]:
@@ -132,8 +125,7 @@ async def set_properties(services: Services, call: Call[SetShareProperties]) -> 
     return await change_share(services, call, decide)
 
 
-async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> ShareWritten:
-    """Replace the share's metadata. Raises: StorageError ShareNotFound, the lease errors (412)."""
+async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
     given = call.input.metadata
     return await change_share(
         services, call, lambda share, stamp: _modified(share, stamp, metadata=given)
@@ -141,11 +133,8 @@ async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> Shar
 
 
 async def set_acl(services: Services, call: Call[SetShareAcl]) -> ShareWritten:
-    """Replace the stored access policies. They are in effect when this is answered: every later
-    decision sees a new version of the share's record and is authorized again.
-
-    Raises: StorageError ShareNotFound, the lease errors (412).
-    """
+    """The policies are in effect when this is answered: every later decision sees a new version of
+    the share's record and is authorized again."""
     given = call.input.policies
     return await change_share(
         services, call, lambda share, stamp: _modified(share, stamp, policies=given)
@@ -160,28 +149,22 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
 async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWritten:
     """Restore a soft-deleted share with its files. The share has no lease afterwards.
 
-    Raises: StorageError InvalidHeaderValue (another name than the share's), ShareNotFound (no such
-        deleted share, or its retention has ended), ShareAlreadyExists.
+    Raises: InvalidHeaderValue for another name than the share's; ShareNotFound also when its
+        retention has ended.
     """
     share: ShareRecord = await restore_place(services, call, KEPT_SHARES)
     return ShareWritten(share.etag, share.modified)
 
 
 async def get_stats(services: Services, call: Call[Any]) -> int:
-    """Return the share's usage: the sum of the lengths of all files, holes included.
-
-    Raises: StorageError ShareNotFound, the lease errors (412).
-    """
+    """The sum of the lengths of all files, holes included."""
     share = (await get_share(services, call)).record
     (found,) = await services.store.read([share_keys.share_usage(share.generation)])
     return usage_bytes(file_records.USAGE.of(found))
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:
-    """Decide on a share's own record, or on that of the snapshot that the request names.
-
-    Raises: StorageError ShareNotFound, the lease errors (412), the decision's own.
-    """
+    """Decide on a share's own record, or on that of the snapshot that the request names."""
     reads = Reads()
     read = _ShareReads.of(call, reads)
     purpose, call = call.rule.purpose, call.with_pure_authorization()
@@ -191,14 +174,13 @@ async def change_share(services: Services, call: Call[Any], decide: ShareDecisio
 
 
 class _ShareReads(NamedTuple):
-    """The reads of the share, and of the snapshot that the request names; None = it names none."""
+    """`snapshot`: the one that the request names; None = it names none."""
 
     share: ReadOne[ShareRecord]
     snapshot: ReadOne[ShareRecord] | None
 
     @classmethod
     def of(cls, call: Call[Any], reads: Reads) -> _ShareReads:
-        """Add these reads."""
         share, snapshot = reads.add(place_ref(call), records.SHARE), call.target.snapshot
         if snapshot is None:
             return cls(share, None)
@@ -210,10 +192,6 @@ class _ShareReads(NamedTuple):
         return self.share if self.snapshot is None else self.snapshot
 
     def named(self, call: Call[Any], found: Found) -> ShareRecord:
-        """Return the share, or the snapshot, that a request names.
-
-        Raises: StorageError ShareNotFound, ShareSnapshotNotFound.
-        """
         if self.snapshot is None:
             return place_in(call, found, self.share)
         require_snapshot(call, found.record(self.share))
@@ -221,8 +199,7 @@ class _ShareReads(NamedTuple):
 
 
 class _OfShare(Decision[T], Generic[T], frozen=True):
-    """A decision on the record of a share or of a snapshot. It first checks that its caller is
-    still authorized."""
+    """It first checks that its caller is still authorized."""
 
     call: Call[Any]
     read: _ShareReads
