@@ -205,5 +205,5 @@ def nothing_is_left(on: Services) -> bool:
     held = on.held.of(Opens)
     durable = held.durable
     waiting = durable._waiting or durable._per_account or durable._creates
-    tables = held._nodes or held.leases or held.writes._writes
+    tables = held._nodes or held.leases
     return not (held.handles or tables or waiting)

@@ -75,8 +75,8 @@ async def _take(
     waits: bool,
 ) -> None:
     file = handle.partition
-    ranges = [(one.offset, one.length) for one in locks]
-    while (write := held.writes.over(file, ranges)) is not None:
+    node, ranges = held.node(file), [(one.offset, one.length) for one in locks]
+    while (write := node.write_over(ranges)) is not None:
         await wait.until(write)
     # Nothing is awaited between this check and the entry in the table. A lock reads no record, so
     # without the check a gateway that is late or dead would not notice that it is.
@@ -92,11 +92,11 @@ async def _take(
         held.put(file, replace(table, locks=found.table))
         return
     assert wait_id is not None, "only who may wait is queued"
-    with held.node(file).lock_wait(wait_id) as granted:
+    with node.lock_wait(wait_id) as granted:
         held.put(file, replace(table, locks=found.table))
         try:
             await wait.until(granted)
-            while (write := held.writes.over(file, ranges)) is not None:
+            while (write := node.write_over(ranges)) is not None:
                 # The former owner of the lock may have freed it while it still wrote there.
                 await wait.until(write)
             holds.check(handle.access.generation)

@@ -328,7 +328,7 @@ class _Opening:
         """Empty the file, and give it the attributes of the request."""
         services = self._services
         edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
-        with self._held.writes.changing(handle.partition, 0, transfers.FILE_BYTES_MAX):
+        with self._held.node(handle.partition).writing(0, transfers.FILE_BYTES_MAX):
             entering = AdmittedAccess(deciding.access_of(handle))
             _, found = await change_bytes(services, entering, resized(0, edit))
         change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)

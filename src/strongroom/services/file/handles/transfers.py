@@ -153,7 +153,7 @@ async def write(
             frozen=frozenset(handle.frozen),
         )
         access, opens = deciding.access_of(handle), services.held.of(Opens)
-        with opens.writes.changing(handle.partition, offset, len(data)):
+        with opens.node(handle.partition).writing(offset, len(data)):
             try:
                 draft = await extents.received(services.store, access.map, offset, data)
             except Full as full:
@@ -216,7 +216,7 @@ async def zero_data(
             ClearedInside(offset, end), deciding.Touched(Touch.WRITE, frozenset(handle.frozen))
         )
         opens = services.held.of(Opens)
-        with opens.writes.changing(handle.partition, offset, end - offset):
+        with opens.node(handle.partition).writing(offset, end - offset):
             await change_bytes(services, AdmittedAccess(deciding.access_of(handle)), zeros)
             report_change(services.held.of(Watches), handle, BYTES)
 

@@ -163,6 +163,6 @@ async def enter(
                 stack = ExitStack()
                 stack.callback(held.remove_entry, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
-                    stack.enter_context(held.writes.changing(file, *byte_range))
+                    stack.enter_context(held.node(file).writing(*byte_range))
                 return OperationEntry(stack, has_waited=wait_limit.has_waited)
             await wait_limit.until(held.change(file))

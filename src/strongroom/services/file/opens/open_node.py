@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from strongroom.semantics.file.opens import OpenTable
 from strongroom.services.file.opens.caches import BreakTimers
@@ -18,6 +18,12 @@ EMPTY_TABLE: Final = OpenTable()
 Removal = Callable[[tuple[str, ...]], Coroutine[Any, Any, None]]
 """Removes the name of a file when its last open has left and its deletion is pending. The argument
 is the path."""
+
+
+class _WriteUnderWay(NamedTuple):
+    offset: int
+    length: int
+    over: asyncio.Future[None]
 
 
 class OpenNode:
@@ -30,8 +36,8 @@ class OpenNode:
         timers: of the notices that wait for an answer.
     """
 
-    __slots__ = ("_changes", "_closing", "_lock_waits", "_table", "path", "removal",
-                 "reserved_bytes", "timers")  # fmt: skip
+    __slots__ = ("_changes", "_closing", "_lock_waits", "_table", "_writes", "path",
+                 "removal", "reserved_bytes", "timers")  # fmt: skip
 
     def __init__(self) -> None:
         self.path: tuple[str, ...] = ()
@@ -42,6 +48,7 @@ class OpenNode:
         self._changes: list[asyncio.Future[None]] = []
         self._closing: asyncio.Task[None] | None = None
         self._lock_waits: dict[int, asyncio.Future[None]] = {}
+        self._writes: list[_WriteUnderWay] = []
 
     @property
     def table(self) -> OpenTable:
@@ -93,6 +100,26 @@ class OpenNode:
             yield granted
         finally:
             del self._lock_waits[wait_id]
+
+    @contextmanager
+    def writing(self, offset: int, length: int) -> Iterator[None]:
+        """Register a write while the block runs: a lock of these bytes waits for its end."""
+        write = _WriteUnderWay(offset, length, asyncio.get_running_loop().create_future())
+        self._writes.append(write)
+        try:
+            yield
+        finally:
+            write.over.set_result(None)
+            self._writes.remove(write)
+
+    def write_over(self, ranges: Sequence[tuple[int, int]]) -> asyncio.Future[None] | None:
+        """The end of a write under way in one of these (offset, length) ranges; None = there is
+        none."""
+        for write in self._writes:
+            for offset, length in ranges:
+                if offset < write.offset + write.length and write.offset < offset + length:
+                    return write.over
+        return None
 
 
 def _wake(waiter: asyncio.Future[None]) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -27,11 +27,32 @@ from strongroom.semantics.file.oplocks import (
 from strongroom.services.core.runner import Services
 from strongroom.services.file.opens import caches
 from strongroom.services.file.opens.background import BackgroundTasks, wait_store_time
-from strongroom.services.file.opens.barriers import Barriers, WritesUnderWay
 from strongroom.services.file.opens.caches import OpenCounts
 from strongroom.services.file.opens.durable_handles import DurableHandles
 from strongroom.services.file.opens.open_handle import Handle
 from strongroom.services.file.opens.open_node import EMPTY_TABLE, OpenNode, Removal
+
+
+class Barriers:
+    """Names that are being created, and files and directories that are being renamed."""
+
+    def __init__(self) -> None:
+        self._barriers: dict[Hashable, asyncio.Future[None]] = {}
+
+    def blocking(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
+        """The end of a creation or rename of one of these keys; None = an open need not wait."""
+        return next((self._barriers[key] for key in keys if key in self._barriers), None)
+
+    def block(self, key: Hashable) -> Callable[[], None]:
+        """Make opens wait until the returned function is called."""
+        assert key not in self._barriers, "ask blocking() first"
+        barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
+
+        def lift() -> None:
+            del self._barriers[key]
+            barrier.set_result(None)
+
+        return lift
 
 
 class Opens:
@@ -43,7 +64,6 @@ class Opens:
         leases: the file that each lease is of.
         ids: of operations and of waiting locks. No id is given twice.
         barriers: creations and renames under way, which opens wait for.
-        writes: writes under way, which locks wait for.
         counts: counts of locks and of notices.
         durable: handles that wait for their clients to reconnect.
         tasks: closes and removals under way.
@@ -54,7 +74,6 @@ class Opens:
         self.leases: dict[CachingKey, Partition] = {}
         self.ids = itertools.count(byte_ranges.REST_OWNER + 1)
         self.barriers = Barriers()
-        self.writes = WritesUnderWay()
         self.counts = OpenCounts()
         self.durable = DurableHandles()
         self.tasks = BackgroundTasks()
