@@ -161,12 +161,6 @@ class JobOrigin(ShareOrigin, frozen=True):
         return None
 
 
-class _JobReads(AccessReads, frozen=True, kw_only=True):
-    """`kept`: the share, if it is soft-deleted."""
-
-    kept: ReadOne[DeletedShare]
-
-
 class _ByJob(NodeAccess, frozen=True):
     """The access of a job to the destination of its copy, as long as that is pending."""
 
@@ -188,19 +182,25 @@ class _ByJob(NodeAccess, frozen=True):
         return _JobReads(
             reads.add(share, records.SHARE),
             reads.add(self.attributes_ref, file_records.FILE),
-            kept=reads.add(keys.deleted_place(share, self.generation), records.DELETED_SHARE),
+            self.origin.job,
+            reads.add(keys.deleted_place(share, self.generation), records.DELETED_SHARE),
         )
 
-    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """A soft-deleted share counts too, so that its copy is not pending for ever after it is
-        restored."""
-        assert isinstance(read, _JobReads), "it has added them"
-        share, kept, record = found[read.share], found[read.kept], found[read.attributes]
-        if share is None or share.generation != self.generation:
+
+class _JobReads(AccessReads, frozen=True):
+    """`kept`: the share, if it is soft-deleted. It counts too, so that its copy is not pending for
+    ever after it is restored."""
+
+    job: Job
+    kept: ReadOne[DeletedShare]
+
+    def admit(self, found: Found, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        share, kept, record = found[self.share], found[self.kept], found[self.attributes]
+        if share is None or share.generation != self.job.generation:
             if kept is None:
                 raise NotPending
             share = kept.record
-        if record is None or _pending(record, self.origin.job.token) is None:
+        if record is None or _pending(record, self.job.token) is None:
             raise NotPending
         return share, record
 

@@ -66,7 +66,7 @@ async def _facts(services: Services, handle: Handle) -> FileFacts:
     read = access.add(reads)
     node = reads.add(keys.file_node(handle.access.generation, handle.node_id), tree_records.NODE)
     found = await services.read(reads)
-    _, record = access.admit(found, read, 0)
+    _, record = read.admit(found, 0)
     known = found[node]
     is_empty = not record.is_directory or (known is not None and not known.children)
     return replace(facts_of(record), is_empty=is_empty, is_root=handle.is_root)

@@ -40,12 +40,20 @@ _REMEMBERED: Final = 256
 
 
 class AccessReads(msgspec.Struct, frozen=True):
-    """The reads of an access: the share, the attributes, and the names of the path; None = it has
-    no path."""
+    """What an access reads: the share, the attributes, and what else it requires."""
 
     share: ReadOne[ShareRecord]
     attributes: ReadOne[FileRecord]
-    on_path: ReadAll[NameRecord] | None = None
+
+    def admit(self, found: Found, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        """Return the share and the attributes, if they are as the access requires.
+
+        Arguments:
+            stamp: of the commit; in a view, the version of the attributes.
+
+        Raises: PathChanged; StorageError: the share was deleted, or what else forbids the access.
+        """
+        raise NotImplementedError
 
 
 class NodeAccess(msgspec.Struct, frozen=True):
@@ -68,18 +76,7 @@ class NodeAccess(msgspec.Struct, frozen=True):
         """This access as a decision holds it."""
         raise NotImplementedError
 
-    def read_path(self, reads: Reads) -> ReadAll[NameRecord] | None:
-        """Add the reads of the names that must still lead to it."""
-        return None
-
-    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """Return the share and the attributes, if they are as the access requires.
-
-        Arguments:
-            stamp: of the commit; in a view, the version of the attributes.
-
-        Raises: PathChanged; StorageError: the share was deleted, or what else forbids the access.
-        """
+    def add(self, reads: Reads) -> AccessReads:
         raise NotImplementedError
 
     def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
@@ -102,13 +99,6 @@ class NodeAccess(msgspec.Struct, frozen=True):
     @property
     def map(self) -> MapPlace:
         return MapPlace(self.partition, self.id)
-
-    def add(self, reads: Reads) -> AccessReads:
-        return AccessReads(
-            reads.add(self.origin.share_ref, records.SHARE),
-            reads.add(self.attributes_ref, file_records.FILE),
-            self.read_path(reads),
-        )
 
 
 class ByPath(NodeAccess, frozen=True):
@@ -138,22 +128,13 @@ class ByPath(NodeAccess, frozen=True):
     def at_serial_point(self) -> ByPath:
         return ByPath(self.origin.at_serial_point(), self.where, self.facts)
 
-    def read_path(self, reads: Reads) -> ReadAll[NameRecord]:
-        return self.where.read(reads)
-
-    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        share = self.origin.share_in(found, read.share)
-        assert read.on_path is not None, "it has added them"
-        self.where.check(found, read.on_path)
-        record = found[read.attributes]
-        if record is None:
-            if not self.where.is_root:
-                raise PathChanged
-            record = root_attributes(self.generation)
-        if self.facts is not None and facts_of(record) != self.facts:
-            raise PathChanged
-        self.origin.guard(record.lease, stamp)
-        return share, record
+    def add(self, reads: Reads) -> AccessReads:
+        return _PathReads(
+            reads.add(self.origin.share_ref, records.SHARE),
+            reads.add(self.attributes_ref, file_records.FILE),
+            self,
+            self.where.read(reads),
+        )
 
     def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
         """A file of a snapshot has no lease."""
@@ -163,6 +144,27 @@ class ByPath(NodeAccess, frozen=True):
             record = root_attributes(self.generation)
         self.origin.guard(None, at)
         return msgspec.structs.replace(record, lease=None)
+
+
+class _PathReads(AccessReads, frozen=True):
+    """`on_path`: the names that must still lead to the same ids."""
+
+    access: ByPath
+    on_path: ReadAll[NameRecord]
+
+    def admit(self, found: Found, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        access = self.access
+        share = access.origin.share_in(found, self.share)
+        access.where.check(found, self.on_path)
+        record = found[self.attributes]
+        if record is None:
+            if not access.where.is_root:
+                raise PathChanged
+            record = root_attributes(access.generation)
+        if access.facts is not None and facts_of(record) != access.facts:
+            raise PathChanged
+        access.origin.guard(record.lease, stamp)
+        return share, record
 
 
 class ByHandle(NodeAccess, frozen=True):
@@ -183,23 +185,35 @@ class ByHandle(NodeAccess, frozen=True):
         assert self.origin.snapshot is None, "what a handle of a snapshot may do changes nothing"
         return ByHandle(self.origin, self.id, self.partition, self.purpose, is_change=True)
 
-    def admit(self, found: Found, read: AccessReads, stamp: int) -> tuple[ShareRecord, FileRecord]:
-        """Without attributes nothing is open, so HANDLE_CLOSED is raised."""
-        share = self.origin.share_in(found, read.share)
-        record = self._there(found[read.attributes])
-        if self.is_change and copies.is_pending(record.copy):
+    def add(self, reads: Reads) -> AccessReads:
+        return _HandleReads(
+            reads.add(self.origin.share_ref, records.SHARE),
+            reads.add(self.attributes_ref, file_records.FILE),
+            self,
+        )
+
+    def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
+        return _of_open(self, record)
+
+
+class _HandleReads(AccessReads, frozen=True):
+    access: ByHandle
+
+    def admit(self, found: Found, stamp: int) -> tuple[ShareRecord, FileRecord]:
+        share = self.access.origin.share_in(found, self.share)
+        record = _of_open(self.access, found[self.attributes])
+        if self.access.is_change and copies.is_pending(record.copy):
             raise StorageError(file_errors.SHARING_VIOLATION)
         return share, record
 
-    def admit_past(self, record: FileRecord | None, at: int) -> FileRecord:
-        return self._there(record)
 
-    def _there(self, record: FileRecord | None) -> FileRecord:
-        if record is None and self.id == self.generation:
-            return root_attributes(self.generation)
-        if record is None:
-            raise StorageError(file_errors.HANDLE_CLOSED)
-        return record
+def _of_open(access: ByHandle, record: FileRecord | None) -> FileRecord:
+    """Without attributes nothing is open, but for the root, which may have none."""
+    if record is None and access.id == access.generation:
+        return root_attributes(access.generation)
+    if record is None:
+        raise StorageError(file_errors.HANDLE_CLOSED)
+    return record
 
 
 @lru_cache(_REMEMBERED)
@@ -228,7 +242,7 @@ async def look(services: Services, access: NodeAccess) -> NodeState:
     read = access.add(reads)
     found = await services.read(reads)
     version = found.version(read.attributes) or 0
-    return NodeState(*access.admit(found, read, version), version)
+    return NodeState(*read.admit(found, version), version)
 
 
 async def _look_at(services: Services, access: NodeAccess, at: int) -> NodeState:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, ClassVar, Final, NamedTuple, Protocol
+from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 
@@ -33,31 +33,33 @@ from strongroom.store.file.file_records import FileRecord
 _SWEEPS_MAX: Final = 20
 _SWEEP_S: Final = 0.05
 _NO_READS: Final = Reads()
+A = TypeVar("A", bound=NodeAccess)
+A_co = TypeVar("A_co", bound=NodeAccess, covariant=True)
 
 
-class Entered(NamedTuple):
+class Entered(NamedTuple, Generic[A_co]):
     """A file whose bytes an operation may change now. `size_bytes` is its length if the operation
     has looked at it; it may be stale."""
 
-    access: NodeAccess
+    access: A_co
     size_bytes: int | None = None
 
 
-class Entering(Protocol):
+class Entering(Protocol[A_co]):
     """How an operation comes to the file whose bytes it changes. The loop enters again after each
     attempt that was out of date."""
 
-    def entered(self) -> AbstractAsyncContextManager[Entered]:
+    def entered(self) -> AbstractAsyncContextManager[Entered[A_co]]:
         """Enter the table of opens, unless a handle has."""
         ...
 
 
-class AdmittedAccess(msgspec.Struct, frozen=True):
+class AdmittedAccess(msgspec.Struct, Generic[A], frozen=True):
     """An access that needs no entry of its own: a handle is in the table while it is open."""
 
-    access: NodeAccess
+    access: A
 
-    def entered(self) -> AbstractAsyncContextManager[Entered]:
+    def entered(self) -> AbstractAsyncContextManager[Entered[A]]:
         return nullcontext(Entered(self.access))
 
 
@@ -135,8 +137,8 @@ def resized(size_bytes: int, edit: Edit, further: Reads = _NO_READS) -> BytesCha
 
 
 async def change_bytes(
-    services: Services, entering: Entering, change: BytesChange
-) -> tuple[NodeAccess, FileRecord]:
+    services: Services, entering: Entering[A], change: BytesChange
+) -> tuple[A, FileRecord]:
     """Change a file's bytes and attributes in one commit.
 
     Returns: the access that was decided on, and the attributes after the change.
@@ -181,7 +183,7 @@ async def _commit(
     edges = reads.add_all(draft.edges, UNDECODED)
     read = access.add(reads)
     found = await services.read(reads)
-    share, _ = access.admit(found, read, found.version(read.attributes) or 0)
+    share, _ = read.admit(found, found.version(read.attributes) or 0)
     mutation = await draft.prepare(newest_of(share), found.records(edges))
     further, pinning = Reads(change.further.refs), Pinning.of(services)
     rule = _BytesRule(

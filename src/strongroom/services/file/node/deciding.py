@@ -105,7 +105,7 @@ class _OnNode(Decision[T], Generic[T], frozen=True):
     length: LengthReads
 
     def decide(self, found: Found, stamp: int) -> Commit[T]:
-        share, record = self.access.admit(found, self.read, stamp)
+        share, record = self.read.admit(found, stamp)
         change = self.rule.decide(AdmittedNode(self.access, share, record), found, stamp)
         writes = change.writes
         if change.record is not None:

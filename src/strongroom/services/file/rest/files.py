@@ -251,7 +251,7 @@ class _Delete(Decision[None], frozen=True):
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
         where = self.access.where
-        share, record = self.access.admit(found, self.read, stamp)
+        share, record = self.read.admit(found, stamp)
         node = found[self.node]
         if node is None:
             raise PathChanged

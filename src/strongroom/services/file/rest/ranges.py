@@ -88,7 +88,7 @@ class _Entering:
         self._seen = seen
 
     @asynccontextmanager
-    async def entered(self) -> AsyncIterator[Entered]:
+    async def entered(self) -> AsyncIterator[Entered[ByPath]]:
         services, call, entry = self._services, self._call, self._entry
         seen, self._seen = self._seen, None
         if seen is None:
@@ -117,7 +117,6 @@ async def change(
     the file, if the request has looked at it before."""
     entering = _Entering(services, call, entry, seen)
     access, record = await change_bytes(services, entering, bytes_change)
-    assert isinstance(access, ByPath), "it entered by its path"
     where = access.where
     services.held.of(Watches).report(where.generation, modified(where.components, BYTES))
     return NodeWritten(where, record)
