@@ -10,7 +10,7 @@ import pytest
 from strongroom.operations.file import file, share
 from strongroom.semantics.file.attributes import Touch
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles.deciding import Touched
+from strongroom.services.file.handles.operating import Touched
 from strongroom.services.file.names.smb_properties import SmbProperties
 from strongroom.services.file.node import changing, moving
 from strongroom.services.file.node import reading as node_reading

@@ -15,7 +15,6 @@ from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.durability import DisconnectReason
 from strongroom.services.file.handles import durable, information, locking
 from strongroom.services.file.handles import opening as opening_calls
-from strongroom.services.file.handles.deciding import operating
 from strongroom.services.file.handles.listing import CloseHandles
 from strongroom.services.file.handles.model import Handle, NodeInfo, RequestedLock
 from strongroom.services.file.opens.opens import Opens
@@ -53,7 +52,7 @@ def test_what_the_lost_connection_began_ends_before_the_handle_is_given_back() -
     async def scenario() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
-        with operating(handle):
+        with handle.operating():
             coming = asyncio.ensure_future(back(on, handle))
             for _ in range(20):
                 await asyncio.sleep(0)
@@ -75,7 +74,7 @@ def test_a_handle_that_is_closed_while_it_is_given_back_is_not_given(
         async def attributes(*args: Any) -> NodeInfo:
             found = await real(*args)
             # An operation in progress keeps the handle in the table while it is being closed.
-            stack.enter_context(operating(handle))
+            stack.enter_context(handle.operating())
             on.held.of(Opens).durable.close_disconnected(handle)
             return found
 
@@ -145,7 +144,7 @@ def test_a_handle_that_is_being_closed_by_force_is_not_closed_again() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
         bob = await mounted(on, "bob")
-        with operating(handle):
+        with handle.operating():
             closing = asyncio.ensure_future(
                 file_calls.run(on, FORCE_CLOSE_HANDLES, "f", CloseHandles())
             )

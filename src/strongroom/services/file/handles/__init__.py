@@ -1,7 +1,7 @@
 """SMB's handles: opening, closing, and all operations on a file or directory by a handle.
 
-Lives here: what servers/smb/commands calls, one module for each group of commands. Must not live
-here: bytes of SMB, rules (semantics/file), REST's operations by paths (rest/).
+Lives here: what servers/smb/commands calls, one module for each group of commands. What they have
+in common is in operating.py.
 
 | module | operations |
 | --- | --- |

@@ -19,8 +19,7 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, wildcards
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import operating
+from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.information import allocation
 from strongroom.services.file.handles.model import (
     EnumeratedNode,
@@ -57,10 +56,10 @@ async def enumerate_names(
         was accepted or refused, the answer is NO_SUCH_FILE on the first query and NO_MORE_FILES on
         later ones.
     """
-    with operating(handle):
+    with handle.operating():
         if not handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)
-        deciding.check_may(handle, accesses.READ_DATA)
+        operating.check_may(handle, accesses.READ_DATA)
         asked = wildcards.check_pattern(wanted.pattern)
         cursor = handle.enumeration
         # Two queries of one handle take turns, so that no row is returned twice.

@@ -18,14 +18,14 @@ from strongroom.semantics.file.attributes import FREEZE, KEEP, THAW, Attribute, 
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding, transfers
-from strongroom.services.file.handles.deciding import RequestWait, operating
+from strongroom.services.file.handles import operating, transfers
 from strongroom.services.file.handles.model import (
     AsyncRequest,
     Handle,
     NodeInfo,
     RequestedAttributes,
 )
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names.permissions import (
     DEFAULT_KEY,
     DEFAULT_TEXT,
@@ -61,8 +61,8 @@ def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
 
 async def attributes(services: Services, handle: Handle) -> NodeInfo:
     """All values that the information classes show. The caller checks rights (`handle.may`)."""
-    with operating(handle):
-        seen = await look(services, deciding.access_of(handle))
+    with handle.operating():
+        seen = await look(services, operating.access_of(handle))
         return info_of(services.held.of(Opens), handle, seen.record)
 
 
@@ -83,8 +83,8 @@ def info_of(opens: Opens, handle: Handle, record: FileRecord) -> NodeInfo:
 
 async def set_basic(services: Services, handle: Handle, wanted: RequestedAttributes) -> None:
     """Set attributes and times by FileBasicInformation; see RequestedAttributes."""
-    with operating(handle):
-        deciding.check_may_change(handle, accesses.WRITE_ATTRIBUTES)
+    with handle.operating():
+        operating.check_may_change(handle, accesses.WRITE_ATTRIBUTES)
         bits = _attributes(handle, wanted.attributes)
         given = {
             TimeField.CREATION: wanted.creation,
@@ -97,7 +97,7 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
         _freeze(handle, given)
         if bits is None and not ticks:
             return
-        access = msgspec.structs.replace(deciding.access_of(handle), purpose=Purpose.UPKEEP)
+        access = msgspec.structs.replace(operating.access_of(handle), purpose=Purpose.UPKEEP)
         await commit(services, access, _Basic(bits, ticks, frozenset(handle.frozen)))
         transfers.report_change(services.held.of(Watches), handle, _aspects(wanted))
         # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
@@ -112,7 +112,7 @@ class _Basic(NodeRule[None], frozen=True):
     frozen: frozenset[TimeField]
 
     def decide(self, node: AdmittedNode, found: Found, stamp: int) -> NodeChange[None]:
-        after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
+        after = operating.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
         changes: dict[str, Any] = {_NAMES[field]: time for field, time in self.times.items()}
         if self.attributes is not None:
             changes["attributes"] = self.attributes
@@ -165,7 +165,7 @@ async def set_end_of_file(
 ) -> None:
     """FileEndOfFileInformation: cut a file, or extend it by zeros. DISK_FULL also beyond the
     share's quota."""
-    with operating(handle):
+    with handle.operating():
         _check_resize(handle, size_bytes)
         await _resize(services, handle, size_bytes, request)
         transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
@@ -176,23 +176,23 @@ async def set_allocation(
 ) -> None:
     """FileAllocationInformation. A size below the file's length cuts the file; a larger one is
     reserved until the last close."""
-    with operating(handle):
+    with handle.operating():
         _check_resize(handle, size_bytes)
-        seen = await look(services, deciding.access_of(handle))
+        seen = await look(services, operating.access_of(handle))
         if size_bytes < seen.record.size_bytes:
             await _resize(services, handle, size_bytes, request, shrinks_only=True)
             transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
             return
         transfers.check_size(seen.share, size_bytes)
         wait = RequestWait(request, handle.ending)
-        await deciding.break_caches(services, handle, Cause.WRITE, wait)
+        await operating.break_caches(services, handle, Cause.WRITE, wait)
         services.held.of(Opens).node(handle.partition).reserved_bytes = size_bytes
 
 
 def _check_resize(handle: Handle, size_bytes: int) -> None:
     if handle.is_directory or not 0 <= size_bytes <= transfers.FILE_BYTES_MAX:
         raise StorageError(file_errors.INVALID_OPEN)
-    deciding.check_may_change(handle, accesses.WRITE_DATA)
+    operating.check_may_change(handle, accesses.WRITE_DATA)
 
 
 async def _resize(
@@ -203,9 +203,9 @@ async def _resize(
     *,
     shrinks_only: bool = False,
 ) -> None:
-    await deciding.break_caches(services, handle, Cause.WRITE, RequestWait(request, handle.ending))
+    await operating.break_caches(services, handle, Cause.WRITE, RequestWait(request, handle.ending))
     edit = _Resize(size_bytes, frozenset(handle.frozen), shrinks_only)
-    entering = AdmittedAccess(deciding.access_of(handle))
+    entering = AdmittedAccess(operating.access_of(handle))
     await change_bytes(services, entering, resized(size_bytes, edit))
 
 
@@ -219,14 +219,14 @@ class _Resize(Edit, frozen=True):
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         record = node.record
         size = min(record.size_bytes, self.size_bytes) if self.shrinks_only else self.size_bytes
-        after = deciding.after(record, Touch.RESIZE, stamp, self.frozen)
+        after = operating.after(record, Touch.RESIZE, stamp, self.frozen)
         return msgspec.structs.replace(after, size_bytes=size), ()
 
 
 async def security(services: Services, handle: Handle) -> str:
     """The security descriptor as SDDL. The caller checks rights."""
-    with operating(handle):
-        seen = await look(services, deciding.access_of(handle))
+    with handle.operating():
+        seen = await look(services, operating.access_of(handle))
         key = seen.record.permission
         if key == DEFAULT_KEY:
             return DEFAULT_TEXT
@@ -242,17 +242,17 @@ async def set_security(
 ) -> None:
     """Store a whole security descriptor, after breaking others' handle caches. The caller has
     merged the parts to set into the present descriptor."""
-    with operating(handle):
+    with handle.operating():
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
-        deciding.check_may_change(handle, rights)
+        operating.check_may_change(handle, rights)
         permissions.check_sddl(text)
         reads = Reads()
         permission = PermissionGiven(text=text).read(reads, handle.access.generation)
-        await deciding.break_caches(
+        await operating.break_caches(
             services, handle, Cause.NAME_CHANGE, RequestWait(request, handle.ending)
         )
         edit = _Security(permission, frozenset(handle.frozen))
-        await commit(services, deciding.access_of(handle), Edited(edit), reads)
+        await commit(services, operating.access_of(handle), Edited(edit), reads)
         transfers.report_change(services.held.of(Watches), handle, Aspect.SECURITY)
 
 
@@ -262,5 +262,5 @@ class _Security(Edit, frozen=True):
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         key, first = self.permission.chosen(node.record.permission, found)
-        after = deciding.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
+        after = operating.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
         return msgspec.structs.replace(after, permission=key), first

@@ -21,9 +21,9 @@ from strongroom.semantics.file import byte_ranges
 from strongroom.semantics.file.byte_ranges import LockQueued, LocksRefused, RangeLock
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import RequestWait, operating
+from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedLock
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
 
@@ -46,7 +46,7 @@ async def lock(
         INVALID_LOCK_RANGE, LOCK_NOT_GRANTED, CANCELLED; RANGE_NOT_LOCKED when the handle is closed
         while it waits. ServerBusy when another gateway may serve the share by now.
     """
-    with operating(handle):
+    with handle.operating():
         if handle.is_directory or not wanted or (len(wanted) > 1 and not fails_immediately):
             raise StorageError(file_errors.INVALID_OPEN)
         locks = [RangeLock(one.offset, one.length, one.is_exclusive, handle.id) for one in wanted]
@@ -56,7 +56,7 @@ async def lock(
                 raise StorageError(refused)
         wait = RequestWait(request, handle.ending)
         try:
-            await deciding.break_caches(services, handle, Cause.WRITE, wait)
+            await operating.break_caches(services, handle, Cause.WRITE, wait)
             held, holds = services.held.of(Opens), services.held.of(ShareHolds)
             await _take(held, holds, handle, locks, wait, waits=not fails_immediately)
         except StorageError as error:
@@ -120,7 +120,7 @@ def _give_up(
 
 async def unlock(services: Services, handle: Handle, ranges: Sequence[tuple[int, int]]) -> None:
     """Free locks, in order. If a range is not locked, the ranges before it stay freed."""
-    with operating(handle):
+    with handle.operating():
         if handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)
         held = services.held.of(Opens)

@@ -14,9 +14,9 @@ from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, names
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import RequestWait, operating
+from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.opens.changes import Aspect, DirectoryWatch, NodeAction, Watches
 
 _ENTRY_BYTES: Final = 12
@@ -57,10 +57,10 @@ async def watch(
     Raises: StorageError INVALID_PARAMETER (no directory), DELETE_PENDING (the directory is to be
         deleted), INSUFFICIENT_RESOURCES (too many watches).
     """
-    with operating(handle):
+    with handle.operating():
         if not handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)
-        deciding.check_may(handle, accesses.READ_DATA)
+        operating.check_may(handle, accesses.READ_DATA)
         aspects = Aspect(wanted.aspects & int(~Aspect.NONE))
         found = services.held.of(Watches).begin(
             handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes

@@ -33,14 +33,13 @@ from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import (
     creating,
-    deciding,
     durable,
+    operating,
     removing,
     snapshots,
     transfers,
     wanted,
 )
-from strongroom.services.file.handles.deciding import RequestWait, operating
 from strongroom.services.file.handles.information import info_of
 from strongroom.services.file.handles.model import (
     NO_CACHING_REQUESTED,
@@ -52,6 +51,7 @@ from strongroom.services.file.handles.model import (
     RequestedOpen,
     ShareAccess,
 )
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names import paths
 from strongroom.services.file.node.access import ByPath, NodeState, look, share_of
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
@@ -210,7 +210,7 @@ class _Opening:
     def _entered(self, handle: Handle, facts: FileFacts) -> Iterator[None]:
         """Keep the handle in the table, and remove it if the open fails. A forced close waits until
         the outcome is certain."""
-        with operating(handle):
+        with handle.operating():
             try:
                 yield
             except BaseException:
@@ -312,7 +312,7 @@ class _Opening:
         self._held.put(file, found.table)
         if isinstance(found, OpenAdmitted):
             handle.kind = found.kind
-            node = deciding.access_of(handle)
+            node = operating.access_of(handle)
             # Not a closure over self: it would keep the request and its connection as long as the
             # file is open.
             self._held.register_handle(handle, partial(removing.remove, self._services, node))
@@ -329,7 +329,7 @@ class _Opening:
         services = self._services
         edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
         with self._held.node(handle.partition).writing(0, transfers.FILE_BYTES_MAX):
-            entering = AdmittedAccess(deciding.access_of(handle))
+            entering = AdmittedAccess(operating.access_of(handle))
             _, found = await change_bytes(services, entering, resized(0, edit))
         change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
         self._watches.report(self._access.generation, change)
@@ -391,7 +391,7 @@ class _Overwrite(Edit, frozen=True):
     attributes: int
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
-        after = deciding.after(node.record, Touch.OVERWRITE, stamp)
+        after = operating.after(node.record, Touch.OVERWRITE, stamp)
         attributes = int(self.attributes | Attribute.ARCHIVE)
         return msgspec.structs.replace(after, size_bytes=0, attributes=attributes), ()
 

@@ -21,9 +21,9 @@ from strongroom.semantics.file.opens import BreakAwaited, OpenRefused
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import RequestWait, operating
+from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names import paths
 from strongroom.services.file.node.access import look
 from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
@@ -42,8 +42,8 @@ async def set_disposition(
     services: Services, handle: Handle, *, delete: bool, request: AsyncRequest
 ) -> None:
     """Mark a file for deletion, or take the mark back. Handle caches of others are broken first."""
-    with operating(handle):
-        deciding.check_changeable(handle)
+    with handle.operating():
+        operating.check_changeable(handle)
         held, file = services.held.of(Opens), handle.partition
         wait = RequestWait(request, handle.ending)
         while True:
@@ -62,7 +62,7 @@ async def set_disposition(
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:
     """The facts that a deletion depends on, including whether a directory is empty."""
-    access, reads = deciding.access_of(handle), Reads()
+    access, reads = operating.access_of(handle), Reads()
     read = access.add(reads)
     node = reads.add(keys.file_node(handle.access.generation, handle.node_id), tree_records.NODE)
     found = await services.read(reads)
@@ -77,8 +77,8 @@ async def rename(
 ) -> None:
     """Rename an open file or directory, in the order of checks of smb.md 3.7. All of its handles
     get the new path. MEDIA_WRITE_PROTECTED when the new name is in a snapshot."""
-    with operating(handle):
-        deciding.check_may_change(handle, accesses.DELETE)
+    with handle.operating():
+        operating.check_may_change(handle, accesses.DELETE)
         names.check_path(wanted.path)
         if not wanted.path:
             raise StorageError(file_errors.INVALID_OPEN)
@@ -106,7 +106,7 @@ async def _attempt(
     generation = handle.access.generation
     target = await paths.walk(services, generation, wanted.path)
     tables.check_not_pending(keys.file(generation, target.parent))
-    await deciding.break_caches(services, handle, Cause.NAME_CHANGE, wait)
+    await operating.break_caches(services, handle, Cause.NAME_CHANGE, wait)
     if handle.is_directory:
         await break_handle_caches_below(services, generation, handle.path, wait.until)
     source = await paths.walk(services, generation, handle.path)
@@ -129,7 +129,7 @@ async def _read_both(
     services: Services, handle: Handle, source: Where, target: Where
 ) -> tuple[ResolvedMove, FileRecord | None]:
     """Return source and target, and the attributes of the file to be replaced."""
-    record = (await look(services, deciding.access_of(handle))).record
+    record = (await look(services, operating.access_of(handle))).record
     facts = facts_of(record, is_root=handle.is_root)
     seen = ResolvedMove(source, target, facts, None)
     if target.is_root or seen.replaced is None:
@@ -201,4 +201,4 @@ class _ByHandle(MoveRule, frozen=True):
     frozen: frozenset[TimeField]
 
     def moved(self, record: FileRecord, permission: str, stamp: int) -> FileRecord:
-        return deciding.after(record, Touch.RENAME, stamp, self.frozen)
+        return operating.after(record, Touch.RENAME, stamp, self.frozen)

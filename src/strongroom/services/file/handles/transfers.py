@@ -24,9 +24,9 @@ from strongroom.semantics.file.byte_ranges import LockUse
 from strongroom.semantics.file.oplocks import Cause
 from strongroom.services.core.decisions import Found
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles import deciding
-from strongroom.services.file.handles.deciding import RequestWait, operating
+from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle
+from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.node.access import NodeState, look
 from strongroom.services.file.node.changing import (
     AdmittedAccess,
@@ -80,15 +80,15 @@ async def read(
 ) -> Sequence[bytes]:
     """Return the bytes of [offset, offset + length) up to the end of the file, in pieces.
     END_OF_FILE for an offset at or behind the end, when `length` is not 0."""
-    with operating(handle):
+    with handle.operating():
         _check_file(handle)
-        deciding.check_may(handle, accesses.READ_DATA | accesses.EXECUTE)
+        operating.check_may(handle, accesses.READ_DATA | accesses.EXECUTE)
         _check_offsets(offset, length)
         if not length:
             return ()
         if length > _LONG_BYTES:
             await services.turns.pause()
-        await deciding.break_caches(
+        await operating.break_caches(
             services, handle, Cause.READ, RequestWait(request, handle.ending)
         )
         _check_locks(services.held.of(Opens), handle, LockUse.READ, offset, length)
@@ -96,7 +96,7 @@ async def read(
 
 
 async def _bytes(services: Services, handle: Handle, offset: int, length: int) -> Sequence[bytes]:
-    access = deciding.access_of(handle)
+    access = operating.access_of(handle)
     if handle.access.snapshot is None:
         seen = await look(services, access)
         count = _length(seen, offset, length)
@@ -129,9 +129,9 @@ async def write(
     """Write bytes, at most 8 MiB, durably when this returns; the file grows as far as needed.
     INVALID_PARAMETER beyond what NTFS can address, DISK_FULL beyond what a file or the share may
     hold."""
-    with operating(handle):
+    with handle.operating():
         _check_file(handle)
-        deciding.check_may_change(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
+        operating.check_may_change(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
         end = offset + len(data)
         _check_offsets(offset, len(data))
         if not data:
@@ -142,7 +142,7 @@ async def write(
             raise StorageError(file_errors.DISK_FULL)
         if len(data) > _LONG_BYTES:
             await services.turns.pause()
-        await deciding.break_caches(
+        await operating.break_caches(
             services, handle, Cause.WRITE, RequestWait(request, handle.ending)
         )
         _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, len(data))
@@ -152,7 +152,7 @@ async def write(
             appends_only=not handle.may(accesses.WRITE_DATA),
             frozen=frozenset(handle.frozen),
         )
-        access, opens = deciding.access_of(handle), services.held.of(Opens)
+        access, opens = operating.access_of(handle), services.held.of(Opens)
         with opens.node(handle.partition).writing(offset, len(data)):
             try:
                 draft = await extents.received(services.store, access.map, offset, data)
@@ -181,7 +181,7 @@ class _Write(Edit, frozen=True):
         if self.appends_only and self.offset < record.size_bytes:
             raise StorageError(file_errors.ACCESS_DENIED_TO_HANDLE)
         size_bytes = max(record.size_bytes, self.end)
-        written = deciding.after(record, Touch.WRITE, stamp, self.frozen)
+        written = operating.after(record, Touch.WRITE, stamp, self.frozen)
         return msgspec.structs.replace(written, size_bytes=size_bytes), ()
 
 
@@ -192,9 +192,9 @@ def report_change(watches: Watches, handle: Handle, aspects: Aspect) -> None:
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
     """Wait until other clients have sent their cached writes. The handle's own writes are durable
     since their answers."""
-    with operating(handle):
-        deciding.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
-        await deciding.break_caches(
+    with handle.operating():
+        operating.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
+        await operating.break_caches(
             services, handle, Cause.READ, RequestWait(request, handle.ending)
         )
 
@@ -203,21 +203,21 @@ async def zero_data(
     services: Services, handle: Handle, offset: int, end: int, request: AsyncRequest
 ) -> None:
     """Fill [offset, end) with zeros, up to the end of the file (FSCTL_SET_ZERO_DATA)."""
-    with operating(handle):
+    with handle.operating():
         _check_file(handle)
-        deciding.check_may_change(handle, accesses.WRITE_DATA)
+        operating.check_may_change(handle, accesses.WRITE_DATA)
         if not 0 <= offset <= end:
             raise StorageError(file_errors.INVALID_OPEN)
-        await deciding.break_caches(
+        await operating.break_caches(
             services, handle, Cause.WRITE, RequestWait(request, handle.ending)
         )
         _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, end - offset)
         zeros = BytesChange(
-            ClearedInside(offset, end), deciding.Touched(Touch.WRITE, frozenset(handle.frozen))
+            ClearedInside(offset, end), operating.Touched(Touch.WRITE, frozenset(handle.frozen))
         )
         opens = services.held.of(Opens)
         with opens.node(handle.partition).writing(offset, end - offset):
-            await change_bytes(services, AdmittedAccess(deciding.access_of(handle)), zeros)
+            await change_bytes(services, AdmittedAccess(operating.access_of(handle)), zeros)
             report_change(services.held.of(Watches), handle, BYTES)
 
 
@@ -225,11 +225,11 @@ async def allocated_ranges(
     services: Services, handle: Handle, offset: int, length: int, max_ranges: int
 ) -> tuple[Sequence[tuple[int, int]], bool]:
     """FSCTL_QUERY_ALLOCATED_RANGES. Returns (offset, length) pairs, and whether these are all."""
-    with operating(handle):
+    with handle.operating():
         _check_file(handle)
-        deciding.check_may(handle, accesses.READ_DATA)
+        operating.check_may(handle, accesses.READ_DATA)
         _check_offsets(offset, length)
-        access = deciding.access_of(handle)
+        access = operating.access_of(handle)
         with ExitStack() as stack:
             seen = await begin_reading(services, access, stack)
             end = min(offset + length, seen.record.size_bytes)

@@ -1,7 +1,7 @@
 """A handle of SMB, as the table of opens knows it: its file or directory, and its owner.
 
 Lives here: `Handle`, its owner, its share. Must not live here: the inputs and results of operations
-(handles/model.py). Source: [MS-SMB2] section 3.3.1.10.
+(handles/model.py). Sources: [MS-SMB2] sections 3.3.1.10 and 3.3.5.2.10 (the open is verified).
 
 A handle is held state: it is lost when the process ends. Its entry in the table of opens has the
 same id.
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from types import TracebackType
 from typing import Final, Protocol
 
 import msgspec
@@ -124,7 +125,8 @@ class HandleClient(msgspec.Struct, frozen=True):
 
 
 class HandleLife:
-    """The operations of a handle that are under way, and its end, which waits for them.
+    """The operations of a handle that are under way, and its end, which waits for them. As a
+    context manager, it marks one operation.
 
     Attributes:
         is_closed: whether it is closed or being closed; no operation begins any more.
@@ -144,14 +146,18 @@ class HandleLife:
     def is_idle(self) -> bool:
         return not self._under_way
 
-    def begin(self) -> None:
-        """Raises: StorageError HANDLE_CLOSED."""
+    def __enter__(self) -> None:
         if self.is_closed:
             raise StorageError(file_errors.HANDLE_CLOSED)
         self._under_way += 1
         self._idle.clear()
 
-    def end(self) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._under_way -= 1
         if not self._under_way:
             self._idle.set()
@@ -229,6 +235,14 @@ class Handle:
     @property
     def ending(self) -> asyncio.Future[None]:
         return self.life.ending
+
+    def operating(self) -> HandleLife:
+        """Mark an operation as under way, while the block runs. The close waits for it, so that the
+        entry in the table of opens outlives each commit.
+
+        Raises: StorageError HANDLE_CLOSED, at the beginning of the block.
+        """
+        return self.life
 
     def may(self, mask: int) -> bool:
         """Whether any of these rights was granted."""

@@ -1,13 +1,12 @@
-"""What all operations by a handle have in common: check that it is open, wait, touch the times.
+"""What operations by a handle have in common: rights, waits on a client's behalf, touched times.
 
-Lives here: rights, waiting on a client's behalf, the attributes after an operation. Must not live
-here: the decision (node/deciding.py). Source: [MS-SMB2] section 3.3.5.2.10 (the open is verified).
+Must not live here: the decision (node/deciding.py), the end that waits for operations
+(opens/open_handle.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from types import TracebackType
 
 import msgspec
 
@@ -57,30 +56,6 @@ class Touched(Edit, frozen=True):
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
         return after(node.record, self.touch, stamp, self.frozen), ()
-
-
-class operating:  # noqa: N801  # it is used as a function
-    """Marks an operation of a handle as under way, as a context manager. The handle's close waits
-    for it, so that the entry in the table of opens outlives each commit.
-
-    Raises: StorageError HANDLE_CLOSED.
-    """
-
-    __slots__ = ("_handle",)
-
-    def __init__(self, handle: Handle) -> None:
-        self._handle = handle
-
-    def __enter__(self) -> None:
-        self._handle.life.begin()
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._handle.life.end()
 
 
 def check_may(handle: Handle, mask: int) -> None:
