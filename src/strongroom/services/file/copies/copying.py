@@ -92,17 +92,17 @@ class FileCopied(msgspec.Struct, frozen=True):
 async def copy_file(services: Services, call: Call[CopyFile]) -> FileCopied:
     """Copy a file or a blob of this server, or content of another server, to a file.
     InvalidHeaderValue for no usable URL, or a `source` property that the source lacks."""
-    given, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
-    check_url(given.source)
+    request, answer_at = call.input, asyncio.get_running_loop().time() + call.input.wait_s
+    check_url(request.source)
     # This comes first: no other server is asked for a caller who may not write.
     destination = await _check(services, call)
     # A file has no tier, so an archived blob is refused: the source is read as by Get Blob.
-    dots = given.source_trailing_dots
-    asked = SourceRequest(is_read=True, trailing_dots=dots, by_caller=True)
-    source, local = await open_named(services, call, given.source, asked, OWN)
+    dots = request.source_trailing_dots
+    source_request = SourceRequest(is_read=True, trailing_dots=dots, by_caller=True)
+    source, local = await open_named(services, call, request.source, source_request, OWN)
     target = call.target
     name = f"{target.account}/{target.container}/{target.blob}"
-    order = copy_order(given.source, local, source, given.metadata or None, name)
+    order = copy_order(request.source, local, source, request.metadata or None, name)
     sources = services.held.of(CopySources)
     begun = await _begin(services, sources, call, source, order, destination)
     size_bytes = source.size_bytes
@@ -141,17 +141,17 @@ async def _destination(services: Services, call: Call[CopyFile]) -> _Destination
 
 async def _check(services: Services, call: Call[CopyFile]) -> _Destination:
     """Refuse a copy that cannot begin, whatever its source is."""
-    found = await _destination(services, call)
-    if found.file is not None:
+    destination = await _destination(services, call)
+    if destination.file is not None:
         with await enter(
             services,
-            found.where.partition,
+            destination.where.partition,
             FileOperation.COPY_DESTINATION,
-            facts_of(found.file.record),
+            facts_of(destination.file.record),
             clears_read_only=call.input.ignores_read_only,
         ):
             pass
-    return found
+    return destination
 
 
 @contextmanager
@@ -210,8 +210,8 @@ async def _begin(
     return begun
 
 
-def _copy_of(found: Record | None) -> Copy | None:
-    record = file_records.FILE.of(found)
+def _copy_of(stored: Record | None) -> Copy | None:
+    record = file_records.FILE.of(stored)
     return None if record is None else record.copy
 
 
@@ -284,17 +284,17 @@ class _CopyStart(msgspec.Struct, frozen=True):
     def of(
         cls, call: Call[CopyFile], source: OpenSource, copy: Copy, order: CopyOrder
     ) -> _CopyStart:
-        given, reads = call.input, Reads()
+        request, reads = call.input, Reads()
         file = source.file if isinstance(source, OpenFile) else None
-        given.smb.check(file)
-        smb = given.smb.of_new(file)
+        request.smb.check(file)
+        smb = request.smb.of_new(file)
         edit = _CopyEdit(
             smb,
             smb.permission.read_for(call, reads),
-            given.metadata or source.metadata,
+            request.metadata or source.metadata,
             # The source's MD5 is that of content that has not arrived yet.
             source.properties.with_md5(None),
-            StartedCopy(copy, order, given.smb.bits(file)),
+            StartedCopy(copy, order, request.smb.bits(file)),
         )
         return cls(call, file, source.properties, edit, reads)
 
@@ -356,8 +356,8 @@ async def _wait_for_end(
     """Return the file when its copy has ended, or at `answer_at` (time of the event loop)."""
     ref = keys.file_attributes(generation_of(call), begun.where.id)
 
-    def read(found: Record | None) -> tuple[Copy | None, FileCopied]:
-        record = file_records.FILE.of(found)
+    def read(stored: Record | None) -> tuple[Copy | None, FileCopied]:
+        record = file_records.FILE.of(stored)
         if record is None or record.copy is None:
             return None, FileCopied(begun.record)
         return record.copy, FileCopied(record)

@@ -85,27 +85,27 @@ class RangeCopied(msgspec.Struct, frozen=True):
 async def put_range_from_url(services: Services, call: Call[PutRangeFromUrl]) -> RangeCopied:
     """Write a range of a blob, a file or another server's content to a file. InvalidHeaderValue for
     two lengths, or no usable URL."""
-    given = call.input
-    wanted = given.wanted.range
-    assert wanted is not None and wanted.last is not None
-    if given.span[1] != wanted.last + 1 - wanted.first:
+    request = call.input
+    source_range = request.wanted.range
+    assert source_range is not None and source_range.last is not None
+    if request.span[1] != source_range.last + 1 - source_range.first:
         text = "It has another length than the range of the file."
-        value = f"bytes={wanted.first}-{wanted.last}"
+        value = f"bytes={source_range.first}-{source_range.last}"
         raise errors.invalid_header("x-ms-source-range", value, text)
-    if given.span[1] > ranges.PUT_RANGE_BYTES_MAX:
+    if request.span[1] > ranges.PUT_RANGE_BYTES_MAX:
         raise errors.body_too_large(ranges.PUT_RANGE_BYTES_MAX)
-    check_url(given.source)
+    check_url(request.source)
     # This comes first: a refused request neither asks another server nor reads a source.
     view = await nodes.view(services, call, is_directory=False)
     copies.require_none_pending(view.record.copy)
-    source, _ = await open_named(services, call, given.source, given.wanted, OWN)
+    source, _ = await open_named(services, call, request.source, request.wanted, OWN)
     try:
         # At most 4 MiB. All of them are checked before any is written.
         data = b"".join([chunk async for chunk in SourceBody(source)])
     finally:
         await source.close()
     calculated = crc64(data)
-    given.digests.check(calculated)
-    put = PutRange(span=given.span, smb=given.smb, trailing_dots=given.trailing_dots)
+    request.digests.check(calculated)
+    put = PutRange(span=request.span, smb=request.smb, trailing_dots=request.trailing_dots)
     written = await ranges.put_range(services, uploading(call, BytesBody(data), put), view)
     return RangeCopied(written, calculated)

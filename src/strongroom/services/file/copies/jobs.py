@@ -124,8 +124,8 @@ class _PendingFile(PendingCopy):
 
     async def _copy(self) -> Copy | None:
         """None = it is not pending any more."""
-        (found,) = await self._services.store.read([self._access.attributes_ref])
-        return _pending(file_records.FILE.of(found), self._job.token)
+        (stored,) = await self._services.store.read([self._access.attributes_ref])
+        return _pending(file_records.FILE.of(stored), self._job.token)
 
     async def _change(self, edit: _OfPending, new_bytes: NewBytes | None = None) -> None:
         """Commit a change of the file while its record says that this very copy is pending, else

@@ -66,11 +66,11 @@ class CopiedProperties(msgspec.Struct, frozen=True):
             ):
                 if _is_source(getattr(given, field)):
                     values[field] = iso7(ticks)
-        found = msgspec.structs.replace(given, **values)
+        copied = msgspec.structs.replace(given, **values)
         if self.copies_permission and source is not None:
             permission = PermissionGiven(text=source.permission)
-            found = msgspec.structs.replace(found, permission=permission)
-        return found
+            copied = msgspec.structs.replace(copied, permission=permission)
+        return copied
 
     def bits(self, source: FileSource | None) -> int:
         """The attributes of the copy; the default is Archive."""

@@ -74,10 +74,10 @@ def acknowledge_lease(
     holder = None if file is None else opens.holder_of(held.table(file), key)
     if file is None or holder is None:
         raise StorageError(file_errors.LEASE_UNKNOWN)
-    found = oplocks.lease_acknowledged(holder, state)
-    if isinstance(found, int):
-        raise StorageError(_ROWS[found])
-    answered, notice = found
+    answer = oplocks.lease_acknowledged(holder, state)
+    if isinstance(answer, int):
+        raise StorageError(_ROWS[answer])
+    answered, notice = answer
     _apply_answer(services, held, file, answered, notice)
     return _kept_rights(answered, notice)
 

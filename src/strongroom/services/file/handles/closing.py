@@ -117,9 +117,9 @@ def _ask_others_to_close(services: Services, handle: Handle) -> None:
     """Make clients that only cache a handle close it, since the file goes with its last handle.
     This does not wait for them."""
     held, file = services.held.of(Opens), handle.partition
-    found = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE, but=handle.key)
-    held.put(file, found.table)
-    held.notify(services, file, found.notices)
+    outcome = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE, but=handle.key)
+    held.put(file, outcome.table)
+    held.notify(services, file, outcome.notices)
 
 
 async def _is_empty(services: Services, handle: Handle) -> bool:
@@ -127,8 +127,8 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
     that it is not deleted."""
     ref = keys.file_node(handle.access.generation, handle.node_id)
     try:
-        (found,) = await services.store.read([ref])
-        node = tree_records.NODE.of(found)
+        (stored,) = await services.store.read([ref])
+        node = tree_records.NODE.of(stored)
     except EngineError:
         return False
     return node is not None and not node.children

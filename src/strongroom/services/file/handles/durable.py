@@ -161,8 +161,8 @@ def _claimed(
         lease_kind=wanted.lease_kind,
         path=wanted.path,
     )
-    found = None if handle is None else _facts(held, handle)
-    refused = durability.reconnect_refusal(found, claim)
+    facts = None if handle is None else _facts(held, handle)
+    refused = durability.reconnect_refusal(facts, claim)
     if refused is not None or handle is None:
         raise StorageError(refused or errors.RESOURCE_NOT_FOUND)
     return handle
@@ -217,8 +217,8 @@ def repeated(
         owner.client_guid,
         asked.cache.lease_key,
     )
-    found = None if handle is None else _facts(held, handle)
-    refused = durability.repetition_refusal(found, again)
+    facts = None if handle is None else _facts(held, handle)
+    refused = durability.repetition_refusal(facts, again)
     if refused is not None:
         raise StorageError(refused)
     return handle

@@ -60,14 +60,14 @@ async def enumerate_names(
         if not handle.is_directory:
             raise StorageError(file_errors.INVALID_OPEN)
         operating.check_may(handle, accesses.READ_DATA)
-        asked = wildcards.check_pattern(wanted.pattern)
+        pattern = wildcards.check_pattern(wanted.pattern)
         cursor = handle.enumeration
         # Two queries of one handle take turns, so that no row is returned twice.
         async with cursor.turn:
             is_first = cursor.pattern is None
             if cursor.pattern is None or wanted.restarts or wanted.reopens:
                 is_same = not wanted.pattern and cursor.pattern is not None
-                cursor.pattern = cursor.pattern if is_same else asked
+                cursor.pattern = cursor.pattern if is_same else pattern
                 cursor.dots, cursor.after = 0, None
             count = await _pass_rows(services, handle, cursor, wanted.is_single, accept)
             return count, is_first
@@ -138,7 +138,7 @@ async def _joined(
     names = [(item.name, tree_records.NAME.decode(item.value)) for item in page]
     matching = [(key, name) for key, name in names if wildcards.matches(pattern, name.name)]
     refs = [keys.file_attributes(generation, name.id) for _, name in matching]
-    found: dict[bytes, EnumeratedNode] = {}
+    rows: dict[bytes, EnumeratedNode] = {}
     stored = await services.store.read(refs) if refs else []
     at = handle.access.snapshot
     for (key, name), ref, value in zip(matching, refs, stored, strict=True):
@@ -149,6 +149,6 @@ async def _joined(
         if record is not None:  # else it was deleted between the two reads
             reserved = held.reserved_bytes(handle.access.opens_of(name.id))
             size = 0 if record.is_directory else allocation(record.size_bytes, reserved)
-            found[key] = EnumeratedNode(name.name, name.id, record, size)
+            rows[key] = EnumeratedNode(name.name, name.id, record, size)
     await share_of(services, TreeOrigin(handle.access))
-    return [(key, found.get(key)) for key, _ in names]
+    return [(key, rows.get(key)) for key, _ in names]

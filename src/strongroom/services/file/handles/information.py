@@ -126,10 +126,10 @@ def _aspects(wanted: RequestedAttributes) -> Aspect:
         (wanted.access, Aspect.LAST_ACCESS),
         (wanted.write, Aspect.LAST_WRITE),
     )
-    found = Aspect.NONE
+    changed = Aspect.NONE
     for value, aspect in given:
-        found |= aspect if value else Aspect.NONE
-    return found
+        changed |= aspect if value else Aspect.NONE
+    return changed
 
 
 _NAMES: Final = {
@@ -231,8 +231,8 @@ async def security(services: Services, handle: Handle) -> str:
         if key == DEFAULT_KEY:
             return DEFAULT_TEXT
         ref = keys.permission(handle.access.generation, key)
-        (found,) = await services.store.read([ref])
-        permission = file_records.PERMISSION.of(found)
+        (stored,) = await services.store.read([ref])
+        permission = file_records.PERMISSION.of(stored)
         assert permission is not None, "permissions are kept as long as the share"
         return permission.text
 

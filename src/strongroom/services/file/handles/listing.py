@@ -76,11 +76,11 @@ class HandlePage(msgspec.Struct, frozen=True):
 
 async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePage:
     """In the order of their ids."""
-    given = call.input
+    request = call.input
     where = await _named(services, call)
-    found = _selected_handles(services, call, where)
-    left = [one for one in found if keys.number(one.id) >= given.start[0]]
-    rows = tuple(map(_row, left[: given.max_results]))
+    handles = _selected_handles(services, call, where)
+    left = [one for one in handles if keys.number(one.id) >= request.start[0]]
+    rows = tuple(map(_row, left[: request.max_results]))
     if len(left) == len(rows):
         return HandlePage(rows)
     return HandlePage(rows, (keys.number(left[len(rows)].id), b""))
@@ -88,10 +88,10 @@ async def list_handles(services: Services, call: Call[ListHandles]) -> HandlePag
 
 async def close_handles(services: Services, call: Call[CloseHandles]) -> Closed:
     """Their waiting requests end, and their locks and caches are released."""
-    given = call.input
+    request = call.input
     where = await _named(services, call)
-    found = _selected_handles(services, call, where)
-    chosen = [one for one in found if given.handle is None or one.id == given.handle]
+    handles = _selected_handles(services, call, where)
+    chosen = [one for one in handles if request.handle is None or one.id == request.handle]
     return Closed(await closing.close_all(services, chosen))
 
 
@@ -108,10 +108,10 @@ def _selected_handles(services: Services, call: Call[Any], where: Where) -> list
     """In the share, or in the snapshot that the request names."""
     held, target = services.held.of(Opens), call.target
     access = ShareAccess(target.account, target.container, where.generation, target.snapshot)
-    found = held.handles_on(access.opens_of(where.id))
+    handles = held.handles_on(access.opens_of(where.id))
     if call.input.is_recursive:
-        found += held.handles_below(where.generation, where.components, target.snapshot)
-    return sorted((one for one in found if not one.is_closed), key=lambda one: one.id)
+        handles += held.handles_below(where.generation, where.components, target.snapshot)
+    return sorted((one for one in handles if not one.is_closed), key=lambda one: one.id)
 
 
 def _row(handle: Handle) -> HandleRow:

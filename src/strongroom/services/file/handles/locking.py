@@ -85,15 +85,15 @@ async def _take(
     wait_id = next(held.ids) if waits else None
     if held.counts.locks + len(locks) > _ALL_LOCKS_MAX:
         raise StorageError(file_errors.TOO_MANY_LOCKS)
-    found = byte_ranges.lock(table.locks, locks, wait_id)
-    if isinstance(found, LocksRefused):
-        raise StorageError(found.row)
-    if not isinstance(found, LockQueued):
-        held.put(file, replace(table, locks=found.table))
+    outcome = byte_ranges.lock(table.locks, locks, wait_id)
+    if isinstance(outcome, LocksRefused):
+        raise StorageError(outcome.row)
+    if not isinstance(outcome, LockQueued):
+        held.put(file, replace(table, locks=outcome.table))
         return
     assert wait_id is not None, "only who may wait is queued"
     with node.lock_wait(wait_id) as granted:
-        held.put(file, replace(table, locks=found.table))
+        held.put(file, replace(table, locks=outcome.table))
         try:
             await wait.until(granted)
             while (write := node.write_over(ranges)) is not None:

@@ -62,10 +62,10 @@ async def watch(
             raise StorageError(file_errors.INVALID_OPEN)
         operating.check_may(handle, accesses.READ_DATA)
         aspects = Aspect(wanted.aspects & int(~Aspect.NONE))
-        found = services.held.of(Watches).begin(
+        watched = services.held.of(Watches).begin(
             handle, aspects, is_tree=wanted.is_tree, room_bytes=wanted.room_bytes
         )
-        with found.turn() as turn:
+        with watched.turn() as turn:
             try:
                 # The client gets an interim answer, even if it can be answered at once.
                 await RequestWait(request, handle.ending).until(turn)
@@ -73,17 +73,17 @@ async def watch(
                 if error.row is file_errors.HANDLE_CLOSED:
                     return NotifyResult(is_closed=True)
                 raise
-            return _take_changes(found, wanted.room_bytes)
+            return _take_changes(watched, wanted.room_bytes)
 
 
-def _take_changes(found: DirectoryWatch, room_bytes: int) -> NotifyResult:
-    changes, has_overflowed = found.take()
-    if found.is_deleted and not changes:
+def _take_changes(watched: DirectoryWatch, room_bytes: int) -> NotifyResult:
+    changes, has_overflowed = watched.take()
+    if watched.is_deleted and not changes:
         raise StorageError(file_errors.SMB_DELETE_PENDING)
     size = 0
     for _, path in changes:
         size = -(-size // _ALIGNMENT) * _ALIGNMENT
         size += _ENTRY_BYTES + 2 * names.utf16_units("\\".join(path))
-    if has_overflowed or size > min(room_bytes, found.room_bytes):
+    if has_overflowed or size > min(room_bytes, watched.room_bytes):
         return NotifyResult(must_enumerate=True)
     return NotifyResult(changes)

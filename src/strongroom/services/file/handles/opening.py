@@ -80,14 +80,14 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
         serves the share.
     """
     share = names.share_of_tree(name)
-    found = None
+    record = None
     if share is not None:
         (stored,) = await services.store.read([keys.share(account, share)])
-        found = records.SHARE.of(stored)
-    if share is None or found is None:
+        record = records.SHARE.of(stored)
+    if share is None or record is None:
         raise StorageError(errors.SHARE_NOT_FOUND)
-    await require_share(services, found.generation)
-    return ShareAccess(account, share, found.generation)
+    await require_share(services, record.generation)
+    return ShareAccess(account, share, record.generation)
 
 
 async def open_node(
@@ -306,19 +306,19 @@ class _Opening:
             has_waited=self._has_waited,
         )
         file = handle.partition
-        found = opens.admit_handle(self._held.table(file), request, facts)
-        if isinstance(found, OpenRefused):
-            raise StorageError(found.row)
-        self._held.put(file, found.table)
-        if isinstance(found, OpenAdmitted):
-            handle.kind = found.kind
+        outcome = opens.admit_handle(self._held.table(file), request, facts)
+        if isinstance(outcome, OpenRefused):
+            raise StorageError(outcome.row)
+        self._held.put(file, outcome.table)
+        if isinstance(outcome, OpenAdmitted):
+            handle.kind = outcome.kind
             node = operating.access_of(handle)
             # Not a closure over self: it would keep the request and its connection as long as the
             # file is open.
             self._held.register_handle(handle, partial(removing.remove, self._services, node))
-            self._held.notify(self._services, file, found.notices)
-            return found
-        self._held.notify(self._services, file, found.notices)
+            self._held.notify(self._services, file, outcome.notices)
+            return outcome
+        self._held.notify(self._services, file, outcome.notices)
         self._has_waited = True
         await self._wait.until(self._held.change(file))
         # The file may have changed during the wait.
@@ -330,10 +330,10 @@ class _Opening:
         edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
         with self._held.node(handle.partition).writing(0, transfers.FILE_BYTES_MAX):
             entering = AdmittedAccess(operating.access_of(handle))
-            _, found = await change_bytes(services, entering, resized(0, edit))
+            _, record = await change_bytes(services, entering, resized(0, edit))
         change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
         self._watches.report(self._access.generation, change)
-        return found
+        return record
 
     async def _create(self, where: Where) -> OpenedHandle:
         """Create a file or directory under a free name, and open it before anybody else can."""
@@ -399,5 +399,5 @@ class _Overwrite(Edit, frozen=True):
 def barriers_of(where: Where) -> list[Hashable]:
     """What an open of this path waits for: creations of the name, and renames of the named file or
     of a directory above it."""
-    found: list[Hashable] = [(where.generation, one) for one in where.ids]
-    return [*found, *where.refs[-1:]]
+    renames: list[Hashable] = [(where.generation, one) for one in where.ids]
+    return [*renames, *where.refs[-1:]]

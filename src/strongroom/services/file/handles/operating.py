@@ -107,9 +107,9 @@ async def break_caches(services: Services, handle: Handle, cause: Cause, wait: R
     answers."""
     held = services.held.of(Opens)
     while held.table(handle.partition).holders:
-        found = opens.break_caches(held.table(handle.partition), handle.id, cause)
-        held.put(handle.partition, found.table)
-        held.notify(services, handle.partition, found.notices)
-        if not isinstance(found, BreakAwaited):
+        outcome = opens.break_caches(held.table(handle.partition), handle.id, cause)
+        held.put(handle.partition, outcome.table)
+        held.notify(services, handle.partition, outcome.notices)
+        if not isinstance(outcome, BreakAwaited):
             return
         await wait.until(held.change(handle.partition))

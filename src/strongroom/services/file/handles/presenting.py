@@ -51,13 +51,13 @@ async def present_opens(services: Services, account: str, share: str, path: str)
     where = await paths.walk(services, access.generation, names)
     if where.entry is None and not where.is_root:
         raise StorageError(errors.RESOURCE_NOT_FOUND)
-    (found,) = await services.store.read([keys.file_attributes(access.generation, where.id)])
-    record = file_records.FILE.of(found)
+    (stored,) = await services.store.read([keys.file_attributes(access.generation, where.id)])
+    record = file_records.FILE.of(stored)
     if record is None:
         if not where.is_root:
             raise StorageError(errors.RESOURCE_NOT_FOUND)
         record = root_attributes(access.generation)
     held, file = services.held.of(Opens), access.opens_of(where.id)
     handles = {one.id: one for one in held.handles_on(file) if not one.is_closed}
-    judged = max(now, 0 if found is None else found.version)
+    judged = max(now, 0 if stored is None else stored.version)
     return PresentOpens(where.stored, record, judged, held.table(file), handles)

@@ -32,8 +32,8 @@ async def remove(services: Services, access: ByHandle, path: tuple[str, ...]) ->
     generation = access.generation
     node_ref = keys.file_node(generation, access.id)
     while True:
-        (found,) = await services.store.read([node_ref])
-        node = tree_records.NODE.of(found)
+        (stored,) = await services.store.read([node_ref])
+        node = tree_records.NODE.of(stored)
         if node is None:
             return
         reads = Reads()

@@ -48,12 +48,12 @@ async def set_disposition(
         wait = RequestWait(request, handle.ending)
         while True:
             facts = await _facts(services, handle)
-            found = opens.set_disposition(held.table(file), handle.id, facts, delete=delete)
-            if isinstance(found, OpenRefused):
-                raise StorageError(found.row)
-            held.put(file, found.table)
-            held.notify(services, file, found.notices)
-            if not isinstance(found, BreakAwaited):
+            outcome = opens.set_disposition(held.table(file), handle.id, facts, delete=delete)
+            if isinstance(outcome, OpenRefused):
+                raise StorageError(outcome.row)
+            held.put(file, outcome.table)
+            held.notify(services, file, outcome.notices)
+            if not isinstance(outcome, BreakAwaited):
                 if delete and handle.is_directory:
                     services.held.of(Watches).deleted(handle)
                 return
@@ -135,8 +135,8 @@ async def _read_both(
     if target.is_root or seen.replaced is None:
         return seen, None
     other = keys.file_attributes(handle.access.generation, seen.replaced)
-    (found,) = await services.store.read([other])
-    replaced = file_records.FILE.of(found)
+    (stored,) = await services.store.read([other])
+    replaced = file_records.FILE.of(stored)
     if replaced is None:
         raise PathChanged
     return ResolvedMove(source, target, facts, facts_of(replaced)), replaced

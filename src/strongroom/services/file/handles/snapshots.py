@@ -26,7 +26,7 @@ async def tokens(services: Services, access: ShareAccess) -> list[str]:
 
 async def access_at(services: Services, access: ShareAccess, ticks: int) -> ShareAccess:
     share = await share_of(services, TreeOrigin(access))
-    found = previous_versions.snapshot_at(share.snapshots, ticks)
-    if found is None:
+    snapshot = previous_versions.snapshot_at(share.snapshots, ticks)
+    if snapshot is None:
         raise StorageError(file_errors.SNAPSHOT_UNKNOWN)
-    return msgspec.structs.replace(access, snapshot=found)
+    return msgspec.structs.replace(access, snapshot=snapshot)

@@ -101,11 +101,11 @@ async def _bytes(services: Services, handle: Handle, offset: int, length: int) -
         seen = await look(services, access)
         count = _length(seen, offset, length)
         if count <= extents.SHORT_BYTES_MAX:
-            found = await extents.read_short(
+            short = await extents.read_short(
                 services.store, access.map, access.attributes_ref, seen.version, offset, count
             )
-            if found is not None:
-                return found
+            if short is not None:
+                return short
     with ExitStack() as stack:
         seen = await begin_reading(services, access, stack)
         count = _length(seen, offset, length)
@@ -233,13 +233,13 @@ async def allocated_ranges(
         with ExitStack() as stack:
             seen = await begin_reading(services, access, stack)
             end = min(offset + length, seen.record.size_bytes)
-            found: list[tuple[int, int]] = []
+            ranges: list[tuple[int, int]] = []
             resume: int | None = offset
             while resume is not None and resume < end:
-                if len(found) >= max_ranges:
-                    return found, False
-                query = RangeQuery(resume, end, max_ranges - len(found))
+                if len(ranges) >= max_ranges:
+                    return ranges, False
+                query = RangeQuery(resume, end, max_ranges - len(ranges))
                 page = await extents.list_ranges(services.store, access.map, seen.version, query)
-                found += [(one.start, one.end - one.start) for one in page.ranges]
+                ranges += [(one.start, one.end - one.start) for one in page.ranges]
                 resume = page.resume
-            return found, True
+            return ranges, True

@@ -76,12 +76,12 @@ def _rights(asked: RequestedOpen) -> int:
 def mask(asked: RequestedOpen, maximal: int) -> int:
     """The access that the handle is granted. MAXIMUM_ALLOWED stands for `maximal`. An open without
     buffering cannot append ([MS-FSA] section 2.1.5.1)."""
-    found = _rights(asked)
+    granted = _rights(asked)
     if asked.access & accesses.MAXIMUM_ALLOWED:
-        found |= maximal
+        granted |= maximal
     if asked.is_unbuffered:
-        found &= ~accesses.APPEND_DATA
-    return found
+        granted &= ~accesses.APPEND_DATA
+    return granted
 
 
 def maximal_access(record: FileRecord, snapshot: int | None) -> int:

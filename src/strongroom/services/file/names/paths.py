@@ -40,11 +40,11 @@ class OnPath(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def components(path: str, *, trailing_dots: bool) -> tuple[str, ...]:
-    found = tuple(path.split("/")) if path else ()
+    parts = tuple(path.split("/")) if path else ()
     if not trailing_dots:
-        found = tuple(map(names.without_trailing_dots, found))
-    names.check_path(found)
-    return found
+        parts = tuple(map(names.without_trailing_dots, parts))
+    names.check_path(parts)
+    return parts
 
 
 async def resolve(services: Services, call: Call[Any], path: tuple[str, ...]) -> Where:
@@ -79,8 +79,8 @@ async def _check_snapshot(services: Services, call: Call[Any], snapshot: int) ->
     """Check that the share had the snapshot when the request was authorized, or has it by now."""
     share = None if call.place is None else call.place.record
     if not (isinstance(share, ShareRecord) and snapshot in share.snapshots):
-        (found,) = await services.store.read([place_ref(call)])
-        require_snapshot(call, found)
+        (stored,) = await services.store.read([place_ref(call)])
+        require_snapshot(call, stored)
 
 
 async def walk(
@@ -91,10 +91,10 @@ async def walk(
     await require_share(services, generation)
     folded = [names.fold(name).encode() for name in path]
     if snapshot is None:
-        found = await follow(services.store, generation, folded)
+        on_path = await follow(services.store, generation, folded)
     else:
-        found = await names_on_path_at(services.store, generation, folded, snapshot)
-    where = Where.of(generation, path, found)
+        on_path = await names_on_path_at(services.store, generation, folded, snapshot)
+    where = Where.of(generation, path, on_path)
     if where is None:
         raise StorageError(file_errors.PARENT_NOT_FOUND)
     return where

@@ -105,11 +105,11 @@ def _stored(ref: Ref, text: str) -> Step:
 async def get_permission(services: Services, call: Call[GetPermission]) -> StoredPermission:
     key = call.input.key
     ref = keys.permission(generation_of(call), key)
-    share, found = await services.store.read([place_ref(call), ref])
+    share, stored = await services.store.read([place_ref(call), ref])
     check_place(call, share)
     if key == DEFAULT_KEY:
         return StoredPermission(key, DEFAULT_TEXT)
-    permission = file_records.PERMISSION.of(found)
+    permission = file_records.PERMISSION.of(stored)
     if permission is None:
         raise StorageError(file_errors.FILE_INVALID_PERMISSION_KEY)
     return StoredPermission(key, permission.text)

@@ -144,7 +144,7 @@ async def move(
 
 
 async def block_opens(
-    held: Opens, seen: ResolvedMove, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
+    opens: Opens, seen: ResolvedMove, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
 ) -> Callable[[], None]:
     """Make opens of both names wait until the returned function is called.
 
@@ -153,14 +153,14 @@ async def block_opens(
     """
     generation = seen.source.generation
     keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
-    other = held.barriers.blocking([*keys, *((generation, one) for one in seen.target.ids)])
+    other = opens.barriers.blocking([*keys, *((generation, one) for one in seen.target.ids)])
     if other is not None:
         await wait(other)
         raise PathChanged
-    below = held.handles_below(generation, seen.source.components)
+    below = opens.handles_below(generation, seen.source.components)
     if seen.source_facts.is_directory and below:
         raise StorageError(file_errors.DIRECTORY_IN_USE)
-    lifts = [held.barriers.block(key) for key in keys]
+    lifts = [opens.barriers.block(key) for key in keys]
 
     def lift() -> None:
         for one in lifts:

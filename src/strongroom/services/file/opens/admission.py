@@ -86,10 +86,10 @@ async def break_handle_caches_below(
     while True:
         changes = []
         for file in {one.partition for one in held.handles_below(generation, path)}:
-            found = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE)
-            held.put(file, found.table)
-            held.notify(services, file, found.notices)
-            if isinstance(found, BreakAwaited):
+            outcome = opens.break_caches_without_open(held.table(file), Cause.NAME_CHANGE)
+            held.put(file, outcome.table)
+            held.notify(services, file, outcome.notices)
+            if isinstance(outcome, BreakAwaited):
                 changes.append(held.change(file))
         if not changes:
             return
@@ -154,12 +154,12 @@ async def enter(
     request = RestRequest(next(held.ids), operation, clears_read_only, *byte_range)
     with RestWaitLimit(services) as wait_limit:
         while True:
-            found = opens.admit_rest(held.table(file), request, facts)
-            if isinstance(found, OpenRefused):
-                raise StorageError(found.row)
-            held.put(file, found.table)
-            held.notify(services, file, found.notices)
-            if isinstance(found, OpenAdmitted):
+            outcome = opens.admit_rest(held.table(file), request, facts)
+            if isinstance(outcome, OpenRefused):
+                raise StorageError(outcome.row)
+            held.put(file, outcome.table)
+            held.notify(services, file, outcome.notices)
+            if isinstance(outcome, OpenAdmitted):
                 stack = ExitStack()
                 stack.callback(held.remove_entry, file, request.id, facts)
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:

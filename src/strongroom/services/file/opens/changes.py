@@ -177,9 +177,9 @@ class Watches:
     ) -> DirectoryWatch:
         """Watch a directory from now on. A handle that watches already keeps its first filter.
         INSUFFICIENT_RESOURCES when there are WATCHES_MAX."""
-        found = self.of(handle)
-        if found is not None:
-            return found
+        present = self.of(handle)
+        if present is not None:
+            return present
         if self._count >= WATCHES_MAX:
             raise StorageError(file_errors.TOO_MANY_WATCHES)
         self._count += 1

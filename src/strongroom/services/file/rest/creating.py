@@ -62,14 +62,14 @@ class CreateFile(OnPath, frozen=True, kw_only=True):
 
 async def create_directory(services: Services, call: Call[CreateDirectory]) -> NodeWritten:
     """The parent must exist. ResourceAlreadyExists for the root too."""
-    given = call.input
+    request = call.input
     while True:
         where = await paths.named(services, call)
         if where.is_root or where.entry is not None:
             services.held.of(Opens).check_not_pending(where.partition)
             raise StorageError(file_errors.FILE_ALREADY_EXISTS)
         try:
-            new = RequestedNode(True, smb=given.smb, metadata=given.metadata)
+            new = RequestedNode(True, smb=request.smb, metadata=request.metadata)
             return await create(services, call, where, new)
         except PathChanged:
             continue
@@ -77,7 +77,7 @@ async def create_directory(services: Services, call: Call[CreateDirectory]) -> N
 
 async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten:
     """Create a file of zeros. A file that exists is replaced, and keeps its lease."""
-    given = call.input
+    request = call.input
     while True:
         where = await paths.named(services, call)
         if where.is_directory:
@@ -86,10 +86,10 @@ async def create_file(services: Services, call: Call[CreateFile]) -> NodeWritten
             if where.entry is None:
                 new = RequestedNode(
                     False,
-                    smb=given.smb,
-                    metadata=given.metadata,
-                    properties=given.properties,
-                    size_bytes=given.size_bytes,
+                    smb=request.smb,
+                    metadata=request.metadata,
+                    properties=request.properties,
+                    size_bytes=request.size_bytes,
                 )
                 return await create(services, call, where, new)
             return await _overwrite(services, call)
@@ -171,9 +171,9 @@ def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -
 
 
 async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
-    given, reads = call.input, Reads()
+    request, reads = call.input, Reads()
     require_overwrite(call)
-    edit = _Overwrite(given, given.smb.permission.read_for(call, reads))
+    edit = _Overwrite(request, request.smb.permission.read_for(call, reads))
     entry = RequestEntry(FileOperation.CREATE_FILE)
     try:
         return await ranges.change(services, call, entry, resized(0, edit, reads))

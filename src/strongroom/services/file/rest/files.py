@@ -98,13 +98,15 @@ async def _entered(
 
 async def set_file_properties(services: Services, call: Call[SetFileProperties]) -> NodeWritten:
     """Set HTTP properties, SMB properties and the length of a file."""
-    given, reads = call.input, Reads()
-    touch = Touch.SET_PROPERTIES if given.size_bytes is None else Touch.RESIZE
-    smb = _SmbEdit(given.smb, given.smb.permission.read_for(call, reads), touch)
-    edit = _FileProperties(smb, given.properties, given.size_bytes)
-    entry = RequestEntry(FileOperation.SET_PROPERTIES, clears_read_only=clears_read_only(given.smb))
-    if given.size_bytes is not None:
-        return await ranges.change(services, call, entry, resized(given.size_bytes, edit, reads))
+    request, reads = call.input, Reads()
+    touch = Touch.SET_PROPERTIES if request.size_bytes is None else Touch.RESIZE
+    smb = _SmbEdit(request.smb, request.smb.permission.read_for(call, reads), touch)
+    edit = _FileProperties(smb, request.properties, request.size_bytes)
+    entry = RequestEntry(
+        FileOperation.SET_PROPERTIES, clears_read_only=clears_read_only(request.smb)
+    )
+    if request.size_bytes is not None:
+        return await ranges.change(services, call, entry, resized(request.size_bytes, edit, reads))
     written = await _change(
         services, call, entry.operation, edit, reads, clears=entry.clears_read_only
     )
@@ -115,8 +117,8 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
 async def set_directory_properties(
     services: Services, call: Call[SetDirectoryProperties]
 ) -> NodeWritten:
-    given, reads = call.input.smb, Reads()
-    edit = _SmbEdit(given, given.permission.read_for(call, reads), Touch.SET_PROPERTIES)
+    smb, reads = call.input.smb, Reads()
+    edit = _SmbEdit(smb, smb.permission.read_for(call, reads), Touch.SET_PROPERTIES)
     written = await _change(services, call, None, edit, reads)
     _report_properties(services.held.of(Watches), written)
     return written

@@ -67,21 +67,25 @@ class DirectoryPage(msgspec.Struct, frozen=True):
 async def list_directory(services: Services, call: Call[ListDirectory]) -> DirectoryPage:
     """A name that is deleted between the read of the names and that of the attributes is left
     out."""
-    given = call.input
+    request = call.input
     view = await nodes.view(services, call, is_directory=True)
-    if names.utf16_units(given.prefix) > names.COMPONENT_UNITS_MAX:
+    if names.utf16_units(request.prefix) > names.COMPONENT_UNITS_MAX:
         return DirectoryPage(view, (), None)  # no name is so long
     generation, directory = view.where.generation, view.where.id
-    prefix = names.fold(given.prefix).encode("utf-8", "surrogatepass")
+    prefix = names.fold(request.prefix).encode("utf-8", "surrogatepass")
     base = keys.number(directory)
-    span = base + max(given.start[0], prefix), base + prefix + b"\xff"
-    count, partition, at = given.max_results + 1, keys.file_names(generation), call.target.snapshot
+    span = base + max(request.start[0], prefix), base + prefix + b"\xff"
+    count, partition, at = (
+        request.max_results + 1,
+        keys.file_names(generation),
+        call.target.snapshot,
+    )
     if at is None:
         page = await services.store.read_range(partition, False, *span, count)
     else:
         page = await names_at(services.store, partition, span, at, count)
     marker: Position | None = None
-    if len(page) > given.max_results:
+    if len(page) > request.max_results:
         marker = (keys.folded_name(page.pop().name), b"")
     rows = await _joined(services, generation, page, at)
     if at is not None:
@@ -96,9 +100,9 @@ async def _joined(
     opens, rows = services.held.of(Opens), list[NodeRow]()
     for begin in range(0, len(page), _JOINED_AT_ONCE):
         items = page[begin : begin + _JOINED_AT_ONCE]
-        found = [tree_records.NAME.decode(item.value) for item in items]
-        refs = [keys.file_attributes(generation, name.id) for name in found]
-        for name, ref, record in zip(found, refs, await services.store.read(refs), strict=True):
+        entries = [tree_records.NAME.decode(item.value) for item in items]
+        refs = [keys.file_attributes(generation, name.id) for name in entries]
+        for name, ref, record in zip(entries, refs, await services.store.read(refs), strict=True):
             seen = record
             if at is not None:
                 seen = await past_attributes(services.store, ref.partition, record, at)

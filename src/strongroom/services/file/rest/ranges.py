@@ -157,8 +157,8 @@ async def clear_range(services: Services, call: Call[PutRange]) -> NodeWritten:
     return await change(services, call, _entry(call.input), cleared)
 
 
-def _entry(given: PutRange) -> RequestEntry:
-    return RequestEntry(FileOperation.PUT_RANGE, given.span)
+def _entry(request: PutRange) -> RequestEntry:
+    return RequestEntry(FileOperation.PUT_RANGE, request.span)
 
 
 class _Putting(Edit, frozen=True):
@@ -170,9 +170,9 @@ class _Putting(Edit, frozen=True):
         return msgspec.structs.replace(node.record, etag=stamp, modified=stamp, **touched), ()
 
 
-def _check_within(given: PutRange, record: FileRecord) -> None:
+def _check_within(request: PutRange, record: FileRecord) -> None:
     copies.require_none_pending(record.copy)
-    offset, length = given.span
+    offset, length = request.span
     if offset + length > record.size_bytes:
         headers = (("Content-Range", f"bytes */{record.size_bytes}"),)
         raise StorageError(errors.INVALID_RANGE, None, (), headers)
@@ -270,21 +270,21 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
     """
     previous = call.input.previous
     async with registered(services, call, FileOperation.LIST_RANGES) as (_, view):
-        size_bytes, asked = view.record.size_bytes, call.input.range
+        size_bytes, byte_range = view.record.size_bytes, call.input.range
         start, end = 0, size_bytes
-        if asked is not None:
-            within = asked.within(size_bytes)
+        if byte_range is not None:
+            within = byte_range.within(size_bytes)
             if within is None:
                 headers = (("Content-Range", f"bytes */{size_bytes}"),)
                 raise StorageError(errors.INVALID_RANGE, None, (), headers)
             start, end = within[0], within[0] + within[1]
         if previous is not None:
             await _check_previous(services, call, view, previous)
-        found: list[Range] = []
+        ranges: list[Range] = []
         most = call.input.max_results or _EVERYTHING
         resume: int | None = max(start, call.input.marker or 0)
-        while resume is not None and resume < end and len(found) < most:
-            count = max(1, min(_RANGES_MAX, most - len(found)))
+        while resume is not None and resume < end and len(ranges) < most:
+            count = max(1, min(_RANGES_MAX, most - len(ranges)))
             query = RangeQuery(resume, end, count, _GRANULARITY_BYTES)
             if previous is None:
                 page = await extents.list_ranges(services.store, map_of(view), view.version, query)
@@ -293,19 +293,19 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
                     services.store, map_of(view), previous, view.version, query
                 )
             for one in page.ranges:
-                is_more = found and found[-1].is_clear == one.is_clear
-                if is_more and found[-1].end == one.start:
-                    found[-1] = found[-1]._replace(end=one.end)
+                is_more = ranges and ranges[-1].is_clear == one.is_clear
+                if is_more and ranges[-1].end == one.start:
+                    ranges[-1] = ranges[-1]._replace(end=one.end)
                 else:
-                    found.append(one)
+                    ranges.append(one)
             resume = page.resume
         if previous is not None:
             await check_snapshot_exists(services, _at(call, previous))
-        return RangeList(view, tuple(found), _next_marker(call.input, resume, end))
+        return RangeList(view, tuple(ranges), _next_marker(call.input, resume, end))
 
 
-def _next_marker(given: ListRanges, resume: int | None, end: int) -> str | None:
-    if given.max_results is None and given.marker is None:
+def _next_marker(request: ListRanges, resume: int | None, end: int) -> str | None:
+    if request.max_results is None and request.marker is None:
         return None
     return "" if resume is None or resume >= end else str(resume)
 

@@ -56,22 +56,22 @@ class FileDownload(msgspec.Struct, frozen=True):
 
 async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
     """InvalidRange is a 416 with Content-Range. An MD5 needs a range, of at most 4 MiB."""
-    given = call.input
-    if given.range_md5 and given.range is None:
+    request = call.input
+    if request.range_md5 and request.range is None:
         raise errors.invalid_header("x-ms-range-get-content-md5", "true")
     stack = ExitStack()
     try:
         view = await _enter_and_read(
-            services, call, FileOperation.GET_FILE, stack, _concerned(given.range)
+            services, call, FileOperation.GET_FILE, stack, _concerned(request.range)
         )
-        offset, length = _wanted(given, view.record.size_bytes)
+        offset, length = _within(request, view.record.size_bytes)
         where = view.where
         place = MapPlace(where.partition, where.id)
         pieces: Any = b""
         if length:
             pieces = extents.read(services.store, place, view.version, offset, length)
         md5 = None
-        if given.range_md5:
+        if request.range_md5:
             pieces = b"".join([piece async for piece in pieces]) if length else b""
             md5 = hashlib.md5(pieces, usedforsecurity=False).digest()
         return FileDownload(
@@ -79,7 +79,7 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
             call.caller.grant.overrides,
             offset,
             length,
-            is_partial=given.range is not None,
+            is_partial=request.range is not None,
             pieces=pieces,
             finished=stack.pop_all().close,
             range_md5=md5,
@@ -88,22 +88,22 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
         stack.close()
 
 
-def _concerned(asked: ByteRange | None) -> tuple[int, int]:
+def _concerned(byte_range: ByteRange | None) -> tuple[int, int]:
     """The (offset, length) of the requested bytes, for the check of locks."""
-    if asked is None or asked.last is None:
-        start = 0 if asked is None else asked.first
+    if byte_range is None or byte_range.last is None:
+        start = 0 if byte_range is None else byte_range.first
         return start, OFFSETS - start
-    return asked.first, asked.last - asked.first + 1
+    return byte_range.first, byte_range.last - byte_range.first + 1
 
 
-def _wanted(given: GetFile, size_bytes: int) -> tuple[int, int]:
-    if given.range is None:
+def _within(request: GetFile, size_bytes: int) -> tuple[int, int]:
+    if request.range is None:
         return 0, size_bytes
-    within = given.range.within(size_bytes)
+    within = request.range.within(size_bytes)
     if within is None:
         headers = (("Content-Range", f"bytes */{size_bytes}"),)
         raise StorageError(errors.INVALID_RANGE, None, (), headers)
-    if given.range_md5 and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
+    if request.range_md5 and within[1] > limits.RANGE_DIGEST_BYTES_MAX:
         raise StorageError(errors.OUT_OF_RANGE_INPUT)
     return within
 

@@ -99,9 +99,9 @@ async def _rename(
     *,
     is_directory: bool,
 ) -> NodeWritten:
-    given = call.input
+    request = call.input
     source_path = paths.components(
-        _within_share(call, given.source), trailing_dots=given.source_trailing_dots
+        _within_share(call, request.source), trailing_dots=request.source_trailing_dots
     )
     while True:
         source = await _resolved(services, call, source_path)
@@ -152,7 +152,7 @@ async def _attempt(
     record, replaced = move_reads.records_in(found)
     facts = None if replaced is None else facts_of(replaced)
     seen = ResolvedMove(source, target, facts_of(record), facts)
-    given = call.input
+    request = call.input
     if facts is not None:
         opens.check_not_pending(target.partition)
     opens.check_not_pending(keys.file(target.generation, target.parent))
@@ -161,32 +161,32 @@ async def _attempt(
         stack.enter_context(
             await enter(services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
         )
-        if facts is not None and not facts.is_directory and given.replaces:
+        if facts is not None and not facts.is_directory and request.replaces:
             stack.enter_context(
                 await enter(
                     services,
                     target.partition,
                     FileOperation.RENAME_TARGET,
                     facts,
-                    clears_read_only=given.ignores_read_only,
+                    clears_read_only=request.ignores_read_only,
                 )
             )
         if record.is_directory:
             generation, path = source.generation, source.components
             await break_handle_caches_below(services, generation, path, wait_limit.until)
         stack.callback(await block_opens(opens, seen, wait_limit.until))
-        origin, rule = RequestOrigin(call), _Requested(given)
+        origin, rule = RequestOrigin(call), _Requested(request)
         return NodeWritten(*await move(services, opens, watches, origin, seen, rule))
 
 
 def _refusal_of_root(source: Where, target: Where) -> errors.ErrorCode:
     facts = FileFacts(is_directory=source.is_directory, is_root=source.is_root)
     root = RenameTarget(FileFacts(is_directory=True, is_root=True)) if target.is_root else None
-    found = deletion.rename_refusal(
+    refused = deletion.rename_refusal(
         Rename(source.components, target.components, facts, target=root)
     )
-    assert found is not None, "a rename of the root or over it is refused"
-    return found
+    assert refused is not None, "a rename of the root or over it is refused"
+    return refused
 
 
 class _Requested(MoveRule, frozen=True):

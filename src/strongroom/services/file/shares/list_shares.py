@@ -62,17 +62,17 @@ class SharePage(msgspec.Struct, frozen=True):
 
 async def list_shares(services: Services, call: Call[ListShares]) -> SharePage:
     """A page with a marker may be shorter than requested."""
-    given = call.input
-    page = PageBuilder[ShareRow](given.prefix, "", given.max_results, given.start)
+    request = call.input
+    page = PageBuilder[ShareRow](request.prefix, "", request.max_results, request.start)
     # Read the time first: a lease must not be judged by its old record at a later time.
     now = await services.store.now()
-    rows = _Rows(now if DELETED in given.include else None, SNAPSHOTS in given.include)
+    rows = _Rows(now if DELETED in request.include else None, SNAPSHOTS in request.include)
     keyspace = keys.shares(call.target.account)
-    name, key = given.start
+    name, key = request.start
     if share_keys.snapshot_of(key) is not None:
         # The page begins behind the record of the share whose snapshots these are.
-        (found,) = await services.store.read([keys.share(call.target.account, name.decode())])
-        rows.pass_share(name, records.SHARE.of(found))
+        (stored,) = await services.store.read([keys.share(call.target.account, name.decode())])
+        rows.pass_share(name, records.SHARE.of(stored))
     await pages.fill(services, keyspace, page, rows.of)
     # Without a delimiter nothing is folded.
     items = [item for item in page.items if not isinstance(item, Prefix)]
@@ -92,9 +92,9 @@ class _Rows:
         """Note the share whose snapshots may follow in the scan."""
         self._passed = None if share is None else (name, share.generation)
 
-    def of(self, found: base.Page) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
+    def of(self, page: base.Page) -> Iterator[tuple[bytes, bytes, ShareRow | None]]:
         """Yield the rows of a page: (name, key, row; None = the record is not listed)."""
-        for name, key, value, version in found.rows():
+        for name, key, value, version in page.rows():
             yield name, key, self._row(name, key, value, version)
 
     def _row(self, name: bytes, key: bytes, value: bytes, version: int) -> ShareRow | None:

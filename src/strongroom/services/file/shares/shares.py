@@ -110,14 +110,14 @@ async def get_share(services: Services, call: Call[Any]) -> ShareView:
 
 async def set_properties(services: Services, call: Call[SetShareProperties]) -> ShareWritten:
     """Set quota and tier. A quota below the share's present size is accepted."""
-    given = call.input
+    request = call.input
 
     def decide(share: ShareRecord, stamp: int) -> tuple[ShareWritten, ShareRecord]:
-        tier = given.tier or share.tier
+        tier = request.tier or share.tier
         return _modified(
             share,
             stamp,
-            quota_gib=given.quota_gib or share.quota_gib,
+            quota_gib=request.quota_gib or share.quota_gib,
             tier=tier,
             tier_changed=share.tier_changed if tier == share.tier else stamp,
         )
@@ -126,18 +126,18 @@ async def set_properties(services: Services, call: Call[SetShareProperties]) -> 
 
 
 async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
-    given = call.input.metadata
+    metadata = call.input.metadata
     return await change_share(
-        services, call, lambda share, stamp: _modified(share, stamp, metadata=given)
+        services, call, lambda share, stamp: _modified(share, stamp, metadata=metadata)
     )
 
 
 async def set_acl(services: Services, call: Call[SetShareAcl]) -> ShareWritten:
     """The policies are in effect when this is answered: every later decision sees a new version of
     the share's record and is authorized again."""
-    given = call.input.policies
+    policies = call.input.policies
     return await change_share(
-        services, call, lambda share, stamp: _modified(share, stamp, policies=given)
+        services, call, lambda share, stamp: _modified(share, stamp, policies=policies)
     )
 
 
@@ -159,8 +159,8 @@ async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWr
 async def get_stats(services: Services, call: Call[Any]) -> int:
     """The sum of the lengths of all files, holes included."""
     share = (await get_share(services, call)).record
-    (found,) = await services.store.read([share_keys.share_usage(share.generation)])
-    return usage_bytes(file_records.USAGE.of(found))
+    (stored,) = await services.store.read([share_keys.share_usage(share.generation)])
+    return usage_bytes(file_records.USAGE.of(stored))
 
 
 async def change_share(services: Services, call: Call[Any], decide: ShareDecision[T]) -> T:

@@ -56,8 +56,8 @@ T = TypeVar("T")
 _PAGE_RECORDS: Final = 300
 
 
-def share_of(found: Record) -> ShareRecord:
-    share = PLACES[Service.FILE].read(found).record
+def share_of(stored: Record) -> ShareRecord:
+    share = PLACES[Service.FILE].read(stored).record
     assert isinstance(share, ShareRecord)
     return share
 
@@ -106,10 +106,10 @@ def newest_of(share: ShareRecord) -> int:
     return share.snapshots[-1] if share.snapshots else 0
 
 
-def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
-    """Return the share if it still has the snapshot that a request names. `found`: the share's
+def require_snapshot(call: Call[Any], stored: Record | None) -> ShareRecord:
+    """Return the share if it still has the snapshot that a request names. `stored`: the share's
     record."""
-    share = share_of(check_place(call, found))
+    share = share_of(check_place(call, stored))
     if call.target.snapshot not in share.snapshots:
         raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
     return share
@@ -117,8 +117,8 @@ def require_snapshot(call: Call[Any], found: Record | None) -> ShareRecord:
 
 async def check_snapshot_exists(services: Services, call: Call[Any]) -> None:
     """End a read of a snapshot by checking that it still exists."""
-    (found,) = await services.store.read([place_ref(call)])
-    require_snapshot(call, found)
+    (stored,) = await services.store.read([place_ref(call)])
+    require_snapshot(call, stored)
 
 
 async def names_on_path_at(
@@ -130,38 +130,38 @@ async def names_on_path_at(
     `folded`: the names, as the keys have them.
     """
     partition, links = keys.file_names(generation), tree_records.NAME_LINKS
-    found: list[tuple[Ref, Record | None]] = []
+    on_path: list[tuple[Ref, Record | None]] = []
     parent: bytes | None = keys.number(generation)
-    while parent is not None and len(found) < len(folded):
-        present = await engine.follow(partition, links, parent, folded[len(found) :])
+    while parent is not None and len(on_path) < len(folded):
+        present = await engine.follow(partition, links, parent, folded[len(on_path) :])
         for ref, record in present:
             first = share_keys.past_name(ref.key, at + 1)
             seen = await _at(engine, partition, record, at, first)
-            found.append((ref, seen))
+            on_path.append((ref, seen))
             if seen is not record:
                 break
-        last = found[-1][1]
+        last = on_path[-1][1]
         parent = None if last is None else links.next_id(last.value)
-    return found
+    return on_path
 
 
 async def attributes_at(engine: Engine, partition: Partition, at: int) -> Record | None:
-    (found,) = await engine.read([Ref(partition, keys.FILE_KEY)])
-    return await past_attributes(engine, partition, found, at)
+    (present,) = await engine.read([Ref(partition, keys.FILE_KEY)])
+    return await past_attributes(engine, partition, present, at)
 
 
 async def past_attributes(
-    engine: Engine, partition: Partition, found: Record | None, at: int
+    engine: Engine, partition: Partition, present: Record | None, at: int
 ) -> Record | None:
-    """As `attributes_at`, for a caller that has read the present attributes (`found`)."""
-    return await _at(engine, partition, found, at, share_keys.past_attributes(at + 1))
+    """As `attributes_at`, for a caller that has read the present attributes (`present`)."""
+    return await _at(engine, partition, present, at, share_keys.past_attributes(at + 1))
 
 
 async def _at(
-    engine: Engine, partition: Partition, found: Record | None, at: int, first: Key
+    engine: Engine, partition: Partition, present: Record | None, at: int, first: Key
 ) -> Record | None:
-    if found is not None and found.version <= at:
-        return found
+    if present is not None and present.version <= at:
+        return present
     last = first.name[:-8] + b"\xff" * 8
     items = await engine.read_range(partition, first.hidden, first.name, last, 1)
     if not items:
@@ -176,12 +176,12 @@ async def names_at(
     """Return the first names of a range as a snapshot sees them, in order. `span`: (first, until)
     of the keys of the names. `count`: the most names to return."""
     first, until = span
-    found: list[Item] = []
-    while len(found) < count and first < until:
+    items: list[Item] = []
+    while len(items) < count and first < until:
         page, first = await _page_at(engine, partition, (first, until), at)
-        found += page
+        items += page
         await engine.turns.pause()
-    return found[:count]
+    return items[:count]
 
 
 async def _page_at(

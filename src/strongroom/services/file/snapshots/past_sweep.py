@@ -38,10 +38,10 @@ _START: Final = Position(b"", b"")
 async def living_snapshots(services: Services, generation: int) -> frozenset[int]:
     """Their stamps. A soft-deleted share counts too."""
     (named,) = await services.store.read([share_keys.share_named(generation)])
-    found = file_records.NAMED.of(named)
-    if found is None:
+    owner = file_records.NAMED.of(named)
+    if owner is None:
         return frozenset()
-    ref = keys.share(found.account, found.share)
+    ref = keys.share(owner.account, owner.share)
     present, kept = await services.store.read([ref, keys.deleted_place(ref, generation)])
     share, deleted = records.SHARE.of(present), records.DELETED_SHARE.of(kept)
     if share is not None and share.generation == generation:
@@ -104,12 +104,12 @@ async def sweep_node(
 async def _past_of(services: Services, partition: Partition) -> list[Item]:
     """All past attributes of a file: at most one for each snapshot that ever existed."""
     first, until = share_keys.past_attributes_range()
-    found: list[Item] = []
+    items: list[Item] = []
     while True:
         page = await services.store.read_range(partition, False, first, until, _PAGE_RECORDS)
-        found += page
+        items += page
         if len(page) < _PAGE_RECORDS:
-            return found
+            return items
         first = page[-1].name + b"\0"
 
 
