@@ -290,7 +290,7 @@ def test_after_a_disconnected_handle_was_closed_others_wait_for_the_next_change(
         opening = await waits(bob.open("f", share=R, request=request), request.has_waited)
         await settle()
         assert lost.is_closed and not opening.done()
-        assert not on.held.of(Opens).change(lost.partition).done()
+        assert not on.held.of(Opens).node(lost.partition).change().done()
         carl.answer(*carl.notices[0])
         request.cancelled.set_result(None)
         await _refusable(opening)

@@ -13,8 +13,6 @@ that commit.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 
 import msgspec
@@ -49,7 +47,7 @@ from strongroom.services.file.names.permissions import PermissionRead
 from strongroom.services.file.names.smb_properties import SmbProperties
 from strongroom.services.file.node.access import ByPath, look
 from strongroom.services.file.node.changing import BytesChange, Cleared, resized
-from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import enter, facts_of
 from strongroom.services.file.rest import creating, nodes, ranges
@@ -152,17 +150,6 @@ async def _check(services: Services, call: Call[CopyFile]) -> _Destination:
         ):
             pass
     return destination
-
-
-@contextmanager
-def _missing_as_changed() -> Iterator[None]:
-    """Raise PathChanged if the block finds no file: it was deleted after its path was resolved."""
-    try:
-        yield
-    except StorageError as error:
-        if error.row is errors.RESOURCE_NOT_FOUND:
-            raise PathChanged from None
-        raise
 
 
 async def _check_quota(
@@ -305,7 +292,7 @@ class _CopyStart(msgspec.Struct, frozen=True):
                 if destination.file is None:
                     new = self._new()
                     return await creating.create(services, self.call, destination.where, new)
-                with _missing_as_changed():
+                with creating.missing_as_changed():
                     if self._is_source(destination.where):
                         return await self._onto_itself(services)
                     return await self._overwrite(services, destination.file)
@@ -339,15 +326,14 @@ class _CopyStart(msgspec.Struct, frozen=True):
         return await ranges.change(services, self.call, self._entry, emptied, seen)
 
     async def _onto_itself(self, services: Services) -> NodeWritten:
-        where, record = await nodes.change_attributes(
+        return await nodes.edit_attributes(
             services,
             self.call,
             FileOperation.COPY_DESTINATION,
-            Edited(_OntoItself(self.edit, self.properties)),
+            _OntoItself(self.edit, self.properties),
             further=self.further,
             clears_read_only=self.call.input.ignores_read_only,
         )
-        return NodeWritten(where, record)
 
 
 async def _wait_for_end(

@@ -87,7 +87,8 @@ async def open_file(services: Services, source: LocalSource, wanted: SourceReque
     it is read."""
     with ExitStack() as stack:
         file = await _enter_and_read(services, source, stack)
-        _judge(wanted, file.record)
+        check = conditional.check_read_source if wanted.is_read else conditional.check_source
+        check(wanted.conditions, file.record.etag, file.record.modified, {})
         offset, length = 0, file.record.size_bytes
         if wanted.range is not None:
             offset, length = require_part(wanted.range, length)
@@ -105,11 +106,6 @@ async def open_file(services: Services, source: LocalSource, wanted: SourceReque
 
 OWN: Final = Opener(Service.FILE, open_file)
 """Opens copy sources that are files of this server."""
-
-
-def _judge(wanted: SourceRequest, record: FileRecord) -> None:
-    check = conditional.check_read_source if wanted.is_read else conditional.check_source
-    check(wanted.conditions, record.etag, record.modified, {})
 
 
 class SourceOrigin(ShareOrigin, frozen=True):
@@ -143,17 +139,15 @@ async def _enter_and_read(services: Services, source: LocalSource, stack: ExitSt
     origin = SourceOrigin(source)
     while True:
         where = await _find(services, origin)
-        with ExitStack() as attempt:
-            try:
-                seen = await entered_for_reading(
-                    services, ByPath(origin, where), FileOperation.COPY_SOURCE, attempt
-                )
-            except PathChanged:
-                continue
-            text = await _permission(services, where.generation, seen.record.permission)
-            stack.push(attempt.pop_all())
-            is_past = source.snapshot is not None
-            return FileSource(where, seen.record, seen.version, text, is_past)
+        try:
+            seen = await entered_for_reading(
+                services, ByPath(origin, where), FileOperation.COPY_SOURCE, stack
+            )
+        except PathChanged:
+            continue
+        text = await _permission(services, where.generation, seen.record.permission)
+        is_past = source.snapshot is not None
+        return FileSource(where, seen.record, seen.version, text, is_past)
 
 
 async def _find(services: Services, origin: SourceOrigin) -> Where:

@@ -43,7 +43,7 @@ from strongroom.services.file.node.deciding import (
     NodeRule,
     commit,
 )
-from strongroom.services.file.opens.changes import Aspect, Watches
+from strongroom.services.file.opens.changes import BYTES, Aspect, Watches
 from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -51,7 +51,6 @@ from strongroom.store.file.file_records import FileRecord
 from strongroom.values import Purpose
 
 _CLUSTER_BYTES: Final = 4096
-_OF_SIZE: Final = Aspect.SIZE | Aspect.LAST_WRITE
 
 
 def allocation(size_bytes: int, reserved_bytes: int = 0) -> int:
@@ -168,7 +167,7 @@ async def set_end_of_file(
     with handle.operating():
         _check_resize(handle, size_bytes)
         await _resize(services, handle, size_bytes, request)
-        transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
+        transfers.report_change(services.held.of(Watches), handle, BYTES)
 
 
 async def set_allocation(
@@ -181,7 +180,7 @@ async def set_allocation(
         seen = await look(services, operating.access_of(handle))
         if size_bytes < seen.record.size_bytes:
             await _resize(services, handle, size_bytes, request, shrinks_only=True)
-            transfers.report_change(services.held.of(Watches), handle, _OF_SIZE)
+            transfers.report_change(services.held.of(Watches), handle, BYTES)
             return
         transfers.check_size(seen.share, size_bytes)
         wait = RequestWait(request, handle.ending)
@@ -248,9 +247,8 @@ async def set_security(
         permissions.check_sddl(text)
         reads = Reads()
         permission = PermissionGiven(text=text).read(reads, handle.access.generation)
-        await operating.break_caches(
-            services, handle, Cause.NAME_CHANGE, RequestWait(request, handle.ending)
-        )
+        wait = RequestWait(request, handle.ending)
+        await operating.break_caches(services, handle, Cause.NAME_CHANGE, wait)
         edit = _Security(permission, frozenset(handle.frozen))
         await commit(services, operating.access_of(handle), Edited(edit), reads)
         transfers.report_change(services.held.of(Watches), handle, Aspect.SECURITY)

@@ -320,7 +320,7 @@ class _Opening:
             return outcome
         self._held.notify(self._services, file, outcome.notices)
         self._has_waited = True
-        await self._wait.until(self._held.change(file))
+        await self._wait.until(self._held.node(file).change())
         # The file may have changed during the wait.
         raise PathChanged
 
@@ -351,7 +351,7 @@ class _Opening:
             facts = replace(facts_of(record), is_read_only=False)
             while self._held.table(handle.partition).entries:
                 # These are REST operations. They do not wait for a creation, and end soon.
-                await self._wait.until(self._held.change(handle.partition))
+                await self._wait.until(self._held.node(handle.partition).change())
             admitted = await self._admit(handle, Disposition.OPEN, facts)
             with self._entered(handle, facts):
                 again = await self._look(made)

@@ -112,4 +112,4 @@ async def break_caches(services: Services, handle: Handle, cause: Cause, wait: R
         held.notify(services, handle.partition, outcome.notices)
         if not isinstance(outcome, BreakAwaited):
             return
-        await wait.until(held.change(handle.partition))
+        await wait.until(held.node(handle.partition).change())

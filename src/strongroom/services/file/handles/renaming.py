@@ -57,7 +57,7 @@ async def set_disposition(
                 if delete and handle.is_directory:
                     services.held.of(Watches).deleted(handle)
                 return
-            await wait.until(held.change(file))
+            await wait.until(held.node(file).change())
 
 
 async def _facts(services: Services, handle: Handle) -> FileFacts:

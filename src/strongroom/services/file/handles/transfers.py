@@ -88,9 +88,8 @@ async def read(
             return ()
         if length > _LONG_BYTES:
             await services.turns.pause()
-        await operating.break_caches(
-            services, handle, Cause.READ, RequestWait(request, handle.ending)
-        )
+        wait = RequestWait(request, handle.ending)
+        await operating.break_caches(services, handle, Cause.READ, wait)
         _check_locks(services.held.of(Opens), handle, LockUse.READ, offset, length)
         return await _bytes(services, handle, offset, length)
 
@@ -142,9 +141,8 @@ async def write(
             raise StorageError(file_errors.DISK_FULL)
         if len(data) > _LONG_BYTES:
             await services.turns.pause()
-        await operating.break_caches(
-            services, handle, Cause.WRITE, RequestWait(request, handle.ending)
-        )
+        wait = RequestWait(request, handle.ending)
+        await operating.break_caches(services, handle, Cause.WRITE, wait)
         _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, len(data))
         edit = _Write(
             offset,
@@ -194,9 +192,8 @@ async def flush(services: Services, handle: Handle, request: AsyncRequest) -> No
     since their answers."""
     with handle.operating():
         operating.check_may(handle, accesses.WRITE_DATA | accesses.APPEND_DATA)
-        await operating.break_caches(
-            services, handle, Cause.READ, RequestWait(request, handle.ending)
-        )
+        wait = RequestWait(request, handle.ending)
+        await operating.break_caches(services, handle, Cause.READ, wait)
 
 
 async def zero_data(
@@ -208,9 +205,8 @@ async def zero_data(
         operating.check_may_change(handle, accesses.WRITE_DATA)
         if not 0 <= offset <= end:
             raise StorageError(file_errors.INVALID_OPEN)
-        await operating.break_caches(
-            services, handle, Cause.WRITE, RequestWait(request, handle.ending)
-        )
+        wait = RequestWait(request, handle.ending)
+        await operating.break_caches(services, handle, Cause.WRITE, wait)
         _check_locks(services.held.of(Opens), handle, LockUse.WRITE, offset, end - offset)
         zeros = BytesChange(
             ClearedInside(offset, end), operating.Touched(Touch.WRITE, frozenset(handle.frozen))

@@ -51,7 +51,8 @@ def of_changed(given: SmbProperties, record: FileRecord, touch: Touch, now: int)
     bits = rules.archived(record.attributes, touch)
     if given.attributes is not None and given.attributes.lower() != _PRESERVE:
         bits = rules.parse(given.attributes, is_directory=record.is_directory)
-    times = rules.touched(_times(record), touch, now)
+    before = FileTimes(record.creation, record.access, record.write, record.change)
+    times = rules.touched(before, touch, now)
     write = record.write if (given.last_write or "").lower() == _PRESERVE else times.write
     return {
         "attributes": int(bits),
@@ -66,7 +67,3 @@ def clears_read_only(given: SmbProperties) -> bool:
     if given.attributes is None or given.attributes.lower() == _PRESERVE:
         return False
     return not rules.parse(given.attributes, is_directory=False) & Attribute.READ_ONLY
-
-
-def _times(record: FileRecord) -> FileTimes:
-    return FileTimes(record.creation, record.access, record.write, record.change)

@@ -152,13 +152,13 @@ async def change_bytes(
                 try:
                     return access, await _attempt(services, access, size_bytes, change)
                 except Backlog:
-                    place = access.map
+                    partition = access.partition
         except (PathChanged, Outdated):
             continue
         sweeps += 1
         if sweeps > _SWEEPS_MAX and not change.is_patient:
             raise StorageError(errors.SERVER_BUSY)
-        if not await sweep_bytes(services, place.partition, place.number):
+        if not await sweep_bytes(services, partition):
             await asyncio.sleep(_SWEEP_S)
 
 

@@ -22,21 +22,25 @@ async def entered_for_reading(
     stack: ExitStack,
     byte_range: tuple[int, int] = WHOLE_FILE,
 ) -> NodeState:
-    """Enter a file by its path, and read its state, until `stack` ends.
+    """Enter a file by its path, and read its state, until `stack` ends; after an error, nothing is
+    left on it.
 
     Nobody has a file of a snapshot open for writing, so it needs no entry.
 
     Arguments:
         byte_range: (offset, length) of the bytes that are read.
     """
-    if access.origin.snapshot is None:
-        facts = facts_of((await look(services, access)).record)
-        access = ByPath(access.origin, access.where, facts)
-        # Enter before the second look: a client sends its cached writes meanwhile.
-        stack.enter_context(
-            await enter(services, access.partition, operation, facts, byte_range=byte_range)
-        )
-    return await begin_reading(services, access, stack)
+    with ExitStack() as attempt:
+        if access.origin.snapshot is None:
+            facts = facts_of((await look(services, access)).record)
+            access = ByPath(access.origin, access.where, facts)
+            # Enter before the second look: a client sends its cached writes meanwhile.
+            attempt.enter_context(
+                await enter(services, access.partition, operation, facts, byte_range=byte_range)
+            )
+        seen = await begin_reading(services, access, attempt)
+        stack.push(attempt.pop_all())
+    return seen
 
 
 async def begin_reading(services: Services, access: NodeAccess, stack: ExitStack) -> NodeState:
@@ -46,7 +50,7 @@ async def begin_reading(services: Services, access: NodeAccess, stack: ExitStack
     snapshot, its position is the snapshot's stamp, and the read ends with a check that the snapshot
     still exists.
     """
-    reading = services.held.of(FileReaders).maps.begin(access.partition)
+    reading = services.held.of(FileReaders).begin(access.partition)
     stack.callback(reading.end)
     stack.callback(services.store.gateways.begin_reading().end)
     await reading.wait_for_mutations()

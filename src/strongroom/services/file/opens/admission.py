@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Final
 
 from strongroom.engines.base import Partition
@@ -48,9 +47,13 @@ def facts_of(record: FileRecord, *, is_root: bool = False) -> FileFacts:
 
 
 class OperationEntry:
-    """The entry of a REST operation. As a context manager, it leaves the table at the end.
-    `has_waited`: whether the operation waited for a cache to be broken. If so, what it read before
-    may be stale."""
+    """The entry of a REST operation. As a context manager, it leaves the table at the end. If the
+    file's deletion is pending and this was its last open, the file is removed.
+
+    Attributes:
+        has_waited: whether the operation waited for a cache to be broken. If so, what it read
+            before may be stale.
+    """
 
     __slots__ = ("_stack", "has_waited")
 
@@ -58,20 +61,11 @@ class OperationEntry:
         self.has_waited = has_waited
         self._stack = stack
 
-    def leave(self) -> None:
-        """If the file's deletion is pending and this was its last open, the file is removed."""
-        self._stack.close()
-
     def __enter__(self) -> OperationEntry:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.leave()
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
 
 
 async def break_handle_caches_below(
@@ -90,7 +84,7 @@ async def break_handle_caches_below(
             held.put(file, outcome.table)
             held.notify(services, file, outcome.notices)
             if isinstance(outcome, BreakAwaited):
-                changes.append(held.change(file))
+                changes.append(held.node(file).change())
         if not changes:
             return
         await wait(changes[0])
@@ -120,12 +114,7 @@ class RestWaitLimit:
     def __enter__(self) -> RestWaitLimit:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._limit is not None:
             self._limit.cancel()
 
@@ -165,4 +154,4 @@ async def enter(
                 if byte_ranges.REST_LOCK_USES.get(operation) is LockUse.WRITE:
                     stack.enter_context(held.node(file).writing(*byte_range))
                 return OperationEntry(stack, has_waited=wait_limit.has_waited)
-            await wait_limit.until(held.change(file))
+            await wait_limit.until(held.node(file).change())

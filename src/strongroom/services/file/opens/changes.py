@@ -117,15 +117,12 @@ class DirectoryWatch:
             if row[0] is NodeAction.MODIFIED and self.kept and self.kept[-1] == row:
                 continue
             if len(self.kept) >= _KEPT_MAX or not self._limit.left:
-                self.overflow()
+                self.clear()
+                self.has_overflowed = True
             elif not self.has_overflowed:
                 self.kept.append(row)
                 self._limit.left -= 1
         self._wake()
-
-    def overflow(self) -> None:
-        self.clear()
-        self.has_overflowed = True
 
     def clear(self) -> None:
         self._limit.left += len(self.kept)

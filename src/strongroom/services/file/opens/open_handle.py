@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Final, Protocol
 
 import msgspec
@@ -152,12 +151,7 @@ class HandleLife:
         self._under_way += 1
         self._idle.clear()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._under_way -= 1
         if not self._under_way:
             self._idle.set()

@@ -109,10 +109,6 @@ class Opens:
             self._nodes[file] = node
         node.put(table, granted)
 
-    def change(self, file: Partition) -> asyncio.Future[None]:
-        """See `OpenNode.change`."""
-        return self.node(file).change()
-
     def check_not_pending(self, file: Partition) -> None:
         """Refuse a file or directory whose deletion is pending, with SMBDeletePending."""
         refused = deletion.refusal_while_pending(self.table(file).deletion)

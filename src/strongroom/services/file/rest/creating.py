@@ -7,6 +7,8 @@ decision (node/making.py), what else is done to files (files.py). Source: "Creat
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 import msgspec
@@ -170,17 +172,25 @@ def overwritten_attributes(smb: SmbProperties, record: FileRecord, stamp: int) -
     return {**touched, **new, **kept}
 
 
+@contextmanager
+def missing_as_changed() -> Iterator[None]:
+    """Raise PathChanged if the block finds no file: it was deleted after its path was resolved."""
+    try:
+        yield
+    except StorageError as error:
+        if error.row is errors.RESOURCE_NOT_FOUND:
+            raise PathChanged from None
+        raise
+
+
 async def _overwrite(services: Services, call: Call[CreateFile]) -> NodeWritten:
     request, reads = call.input, Reads()
     require_overwrite(call)
     edit = _Overwrite(request, request.smb.permission.read_for(call, reads))
     entry = RequestEntry(FileOperation.CREATE_FILE)
-    try:
-        return await ranges.change(services, call, entry, resized(0, edit, reads))
-    except StorageError as error:
-        if error.row is errors.RESOURCE_NOT_FOUND:
-            raise PathChanged from None  # deleted since it was found
-        raise
+    with missing_as_changed():
+        written = await ranges.change(services, call, entry, resized(0, edit, reads))
+    return written
 
 
 class _Overwrite(Edit, frozen=True):

@@ -33,7 +33,7 @@ from strongroom.services.file.names.smb_properties import (
 )
 from strongroom.services.file.node.access import AccessReads, ByPath
 from strongroom.services.file.node.changing import resized
-from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit, Edited
+from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import enter, facts_of
 from strongroom.services.file.opens.changes import PROPERTIES, Watches, modified, removed
@@ -107,8 +107,13 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
     )
     if request.size_bytes is not None:
         return await ranges.change(services, call, entry, resized(request.size_bytes, edit, reads))
-    written = await _change(
-        services, call, entry.operation, edit, reads, clears=entry.clears_read_only
+    written = await nodes.edit_attributes(
+        services,
+        call,
+        entry.operation,
+        edit,
+        further=reads,
+        clears_read_only=entry.clears_read_only,
     )
     _report_properties(services.held.of(Watches), written)
     return written
@@ -119,7 +124,7 @@ async def set_directory_properties(
 ) -> NodeWritten:
     smb, reads = call.input.smb, Reads()
     edit = _SmbEdit(smb, smb.permission.read_for(call, reads), Touch.SET_PROPERTIES)
-    written = await _change(services, call, None, edit, reads)
+    written = await nodes.edit_attributes(services, call, None, edit, further=reads)
     _report_properties(services.held.of(Watches), written)
     return written
 
@@ -131,11 +136,12 @@ def _report_properties(watches: Watches, written: NodeWritten) -> None:
 
 
 async def set_file_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    return await _change(services, call, FileOperation.SET_METADATA, _Metadata(call.input.metadata))
+    edit = _Metadata(call.input.metadata)
+    return await nodes.edit_attributes(services, call, FileOperation.SET_METADATA, edit)
 
 
 async def set_directory_metadata(services: Services, call: Call[SetFileMetadata]) -> NodeWritten:
-    return await _change(services, call, None, _Metadata(call.input.metadata))
+    return await nodes.edit_attributes(services, call, None, _Metadata(call.input.metadata))
 
 
 class _Metadata(Edit, frozen=True):
@@ -178,21 +184,6 @@ class _FileProperties(Edit, frozen=True):
         if self.size_bytes is not None:
             more["size_bytes"] = self.size_bytes
         return msgspec.structs.replace(after, **more), first
-
-
-async def _change(
-    services: Services,
-    call: Call[Any],
-    operation: FileOperation | None,
-    edit: Edit,
-    further: Reads | None = None,
-    *,
-    clears: bool = False,
-) -> NodeWritten:
-    where, record = await nodes.change_attributes(
-        services, call, operation, Edited(edit), further=further, clears_read_only=clears
-    )
-    return NodeWritten(where, record)
 
 
 async def delete_file(services: Services, call: Call[Any]) -> None:

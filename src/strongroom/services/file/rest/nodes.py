@@ -21,10 +21,11 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.names import paths
 from strongroom.services.file.node import access, deciding
 from strongroom.services.file.node.access import ByPath, NodeState
-from strongroom.services.file.node.deciding import NodeRule
+from strongroom.services.file.node.deciding import Edit, Edited, NodeRule
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import enter, facts_of
 from strongroom.services.tree.paths import PathChanged, Where
+from strongroom.store.core.extents import MapPlace
 from strongroom.store.file.file_records import FileRecord
 
 T = TypeVar("T")
@@ -37,6 +38,10 @@ class NodeView(msgspec.Struct, frozen=True):
     where: Where
     record: FileRecord
     version: int
+
+    @property
+    def map(self) -> MapPlace:
+        return MapPlace(self.where.partition, self.where.id)
 
 
 class NodeWritten(msgspec.Struct, frozen=True):
@@ -104,3 +109,24 @@ async def change_attributes(
                 return seen.where, await deciding.commit(services, admitted, rule, further)
         except PathChanged:
             continue
+
+
+async def edit_attributes(
+    services: Services,
+    call: Call[Any],
+    operation: FileOperation | None,
+    edit: Edit,
+    *,
+    further: Reads | None = None,
+    clears_read_only: bool = False,
+) -> NodeWritten:
+    """As `change_attributes`, by an edit."""
+    where, record = await change_attributes(
+        services,
+        call,
+        operation,
+        Edited(edit),
+        further=further,
+        clears_read_only=clears_read_only,
+    )
+    return NodeWritten(where, record)

@@ -45,7 +45,7 @@ from strongroom.services.file.rest.nodes import NodeView, NodeWritten
 from strongroom.services.file.rest.reading import registered
 from strongroom.services.file.snapshots.past_states import check_snapshot_exists
 from strongroom.store.core import extents
-from strongroom.store.core.extents import MapPlace, Range, RangeQuery
+from strongroom.store.core.extents import Range, RangeQuery
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import ByteRange, iso7, md5_text
 
@@ -134,8 +134,7 @@ async def put_range(
         seen = await nodes.view(services, call, is_directory=False)
     _check_within(call.input, seen.record)
     arriving = _HashedBody(body, length)
-    place = MapPlace(seen.where.partition, seen.where.id)
-    draft = await extents.receive(services.store, place, offset, arriving, length)
+    draft = await extents.receive(services.store, seen.map, offset, arriving, length)
     async with draft:
         _verify(call.input.md5, arriving.md5.digest())
         put = BytesChange(Arrived(draft), _Putting(call.input))
@@ -223,10 +222,6 @@ class _HashedBody:
             raise _unlike_range(count)
 
 
-def map_of(view: NodeView) -> MapPlace:
-    return MapPlace(view.where.partition, view.where.id)
-
-
 class ListRanges(OnPath, frozen=True, kw_only=True):
     """Input of List Ranges.
 
@@ -287,10 +282,10 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
             count = max(1, min(_RANGES_MAX, most - len(ranges)))
             query = RangeQuery(resume, end, count, _GRANULARITY_BYTES)
             if previous is None:
-                page = await extents.list_ranges(services.store, map_of(view), view.version, query)
+                page = await extents.list_ranges(services.store, view.map, view.version, query)
             else:
                 page = await extents.list_changes(
-                    services.store, map_of(view), previous, view.version, query
+                    services.store, view.map, previous, view.version, query
                 )
             for one in page.ranges:
                 is_more = ranges and ranges[-1].is_clear == one.is_clear

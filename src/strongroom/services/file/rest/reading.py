@@ -29,7 +29,6 @@ from strongroom.services.file.node.reading import entered_for_reading
 from strongroom.services.file.rest.nodes import NodeView, view_of
 from strongroom.services.tree.paths import PathChanged
 from strongroom.store.core import extents
-from strongroom.store.core.extents import MapPlace
 from strongroom.values import ByteRange
 
 
@@ -65,11 +64,9 @@ async def get_file(services: Services, call: Call[GetFile]) -> FileDownload:
             services, call, FileOperation.GET_FILE, stack, _concerned(request.range)
         )
         offset, length = _within(request, view.record.size_bytes)
-        where = view.where
-        place = MapPlace(where.partition, where.id)
         pieces: Any = b""
         if length:
-            pieces = extents.read(services.store, place, view.version, offset, length)
+            pieces = extents.read(services.store, view.map, view.version, offset, length)
         md5 = None
         if request.range_md5:
             pieces = b"".join([piece async for piece in pieces]) if length else b""
@@ -128,12 +125,9 @@ async def _enter_and_read(
     origin = RequestOrigin(call)
     while True:
         where = await paths.find(services, call, is_directory=False)
-        with ExitStack() as attempt:
-            try:
-                seen = await entered_for_reading(
-                    services, ByPath(origin, where), operation, attempt, byte_range
-                )
-            except PathChanged:
-                continue
-            stack.push(attempt.pop_all())
-            return view_of(where, seen)
+        access = ByPath(origin, where)
+        try:
+            seen = await entered_for_reading(services, access, operation, stack, byte_range)
+        except PathChanged:
+            continue
+        return view_of(where, seen)

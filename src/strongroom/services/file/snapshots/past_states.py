@@ -56,12 +56,6 @@ T = TypeVar("T")
 _PAGE_RECORDS: Final = 300
 
 
-def share_of(stored: Record) -> ShareRecord:
-    share = PLACES[Service.FILE].read(stored).record
-    assert isinstance(share, ShareRecord)
-    return share
-
-
 def with_past_states(
     share: ShareRecord,
     reads: Sequence[Ref],
@@ -109,7 +103,8 @@ def newest_of(share: ShareRecord) -> int:
 def require_snapshot(call: Call[Any], stored: Record | None) -> ShareRecord:
     """Return the share if it still has the snapshot that a request names. `stored`: the share's
     record."""
-    share = share_of(check_place(call, stored))
+    share = PLACES[Service.FILE].read(check_place(call, stored)).record
+    assert isinstance(share, ShareRecord)
     if call.target.snapshot not in share.snapshots:
         raise StorageError(file_errors.SHARE_SNAPSHOT_NOT_FOUND)
     return share

@@ -15,7 +15,7 @@ its bytes, though their stamps are within the time of its last leaves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection
 from typing import Final
 
 from strongroom.engines.base import Commit, Item, Key, Partition, Position, Ref, Step, Write
@@ -49,7 +49,24 @@ async def living_snapshots(services: Services, generation: int) -> frozenset[int
     return frozenset() if deleted is None else frozenset(deleted.record.snapshots)
 
 
-async def sweep_bytes(services: Services, partition: Partition, file_id: int) -> bool:
+async def record_pages(
+    services: Services,
+    partition: Partition,
+    hidden: bool,
+    first: bytes = b"",
+    until: bytes | None = None,
+) -> AsyncIterator[list[Item]]:
+    """The records of a range in order. Other work gets a turn between two pages."""
+    while True:
+        page = await services.store.read_range(partition, hidden, first, until, _PAGE_RECORDS)
+        yield page
+        if len(page) < _PAGE_RECORDS:
+            return
+        first = page[-1].name + b"\0"
+        await asyncio.sleep(0)
+
+
+async def sweep_bytes(services: Services, partition: Partition) -> bool:
     """Sweep the bytes of a file that exists. Returns whether nothing is left to sweep."""
     generation = int.from_bytes(partition.keyspace[1:], "big")
     return await _tidy(services, partition, await living_snapshots(services, generation))
@@ -59,7 +76,7 @@ async def _tidy(services: Services, partition: Partition, living: Collection[int
     horizon = STAMP_MAX
     if not services.store.gateways.is_alone:
         horizon = (await services.store.gateways.horizon()).stamp
-    maps = services.held.of(FileReaders).maps
+    maps = services.held.of(FileReaders)
     place = _place(partition)
     return await extents.Sweep(services.store, maps, place, living, horizon).run()
 
@@ -103,14 +120,8 @@ async def sweep_node(
 
 async def _past_of(services: Services, partition: Partition) -> list[Item]:
     """All past attributes of a file: at most one for each snapshot that ever existed."""
-    first, until = share_keys.past_attributes_range()
-    items: list[Item] = []
-    while True:
-        page = await services.store.read_range(partition, False, first, until, _PAGE_RECORDS)
-        items += page
-        if len(page) < _PAGE_RECORDS:
-            return items
-        first = page[-1].name + b"\0"
+    pages = record_pages(services, partition, False, *share_keys.past_attributes_range())
+    return [item async for page in pages for item in page]
 
 
 def _validity(item: Item) -> tuple[int, int]:
@@ -145,7 +156,7 @@ async def _finish_deletion(services: Services, partition: Partition) -> None:
         attributes=reads.add(attributes, UNDECODED),
         leaves=reads.add_all(mutation.reads, UNDECODED),
     )
-    with services.held.of(FileReaders).maps.mutating(partition):
+    with services.held.of(FileReaders).mutating(partition):
         await services.commit(decision)
 
 
@@ -172,20 +183,14 @@ async def remove_file(
 ) -> bool:
     """Remove all records of a partition that has no name, and that no snapshot sees. Returns
     whether it is done; False when it must wait for readers."""
-    maps = services.held.of(FileReaders).maps
+    maps = services.held.of(FileReaders)
     horizon = await services.store.gateways.horizon()
     if maps.positions(partition) != frozenset() or horizon.stamp <= dead_since:
         return False
-    first = b""
-    while True:
-        page = await services.store.read_range(partition, True, first, None, _PAGE_RECORDS)
+    async for page in record_pages(services, partition, True):
         for item in page:
             drop = extents.contents_of(item.name, item.value)
             await removal.add(partition, (Key(True, item.name),), drop)
-        if len(page) < _PAGE_RECORDS:
-            break
-        first = page[-1].name + b"\0"
-        await asyncio.sleep(0)
     past = await _past_of(services, partition)
     await removal.add(partition, [Key(False, item.name) for item in past])
     await removal.add(partition, (keys.FILE_KEY,))
@@ -218,19 +223,10 @@ async def sweep_snapshot(services: Services, removal: RemovalBatch, job: Job, de
 async def _remove_past_names(services: Services, removal: RemovalBatch, generation: int) -> None:
     partition = keys.file_names(generation)
     living = await living_snapshots(services, generation)
-    first, until = share_keys.past_names(b"", None)
-    while True:
-        page = await services.store.read_range(partition, True, first, until, _PAGE_RECORDS)
-        await removal.add(partition, [_key(item) for item in page if not _is_seen(item, living)])
-        if len(page) < _PAGE_RECORDS:
-            break
-        first = page[-1].name + b"\0"
-        await asyncio.sleep(0)
+    async for page in record_pages(services, partition, True, *share_keys.past_names(b"", None)):
+        gone = [Key(True, item.name) for item in page if not _is_seen(item, living)]
+        await removal.add(partition, gone)
     await removal.commit()
-
-
-def _key(item: Item) -> Key:
-    return Key(True, item.name)
 
 
 def _is_seen(item: Item, living: Collection[int]) -> bool:

@@ -15,11 +15,8 @@ from strongroom.store.core.extents import MapReaders, Pins
 from strongroom.store.core.records import ShareRecord
 
 
-class FileReaders:
-    """This state is lost when the process ends."""
-
-    def __init__(self) -> None:
-        self.maps = MapReaders()
+class FileReaders(MapReaders):
+    """The readers of all files. This state is lost when the process ends."""
 
 
 class Pinning(msgspec.Struct, frozen=True):
@@ -30,7 +27,7 @@ class Pinning(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, services: Services) -> Pinning:
-        return cls(services.held.of(FileReaders).maps, services.store.gateways)
+        return cls(services.held.of(FileReaders), services.store.gateways)
 
     def pins(self, share: ShareRecord, file: Partition, stamp: int) -> Pins:
         """Each decision on the bytes must call this again, with the share as it sees it and its own

@@ -10,7 +10,6 @@ dead.
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 import msgspec
@@ -24,7 +23,7 @@ from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import SoftDeleteKind
 from strongroom.services.file.opens.share_holds import ShareHolds
-from strongroom.services.file.snapshots.past_sweep import remove_file, sweep_node
+from strongroom.services.file.snapshots.past_sweep import record_pages, remove_file, sweep_node
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.core.records import DeletedShare, Job, JobKind
 from strongroom.values import Purpose
@@ -139,11 +138,5 @@ async def _remove_share(services: Services, removal: RemovalBatch, job: Job, del
 
 async def _remove_names(services: Services, removal: RemovalBatch, partition: Partition) -> None:
     for hidden in (False, True):
-        first = b""
-        while True:
-            page = await services.store.read_range(partition, hidden, first, None, _PAGE_RECORDS)
+        async for page in record_pages(services, partition, hidden):
             await removal.add(partition, [Key(hidden, item.name) for item in page])
-            if len(page) < _PAGE_RECORDS:
-                break
-            first = page[-1].name + b"\0"
-            await asyncio.sleep(0)
