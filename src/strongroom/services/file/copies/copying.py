@@ -253,13 +253,9 @@ class _OntoItself(Edit, frozen=True):
 
 
 class _CopyStart(msgspec.Struct, frozen=True):
-    """The commit that begins a copy: it empties the file that exists, or creates one.
-
-    Attributes:
-        file: the source, if it is a file of this server.
-        properties: of the source.
-        further: what `edit` reads.
-    """
+    """The commit that begins a copy: it empties the file that exists, or creates one. `file`: the
+    source, if it is a file of this server. `properties`: of the source. `further`: what `edit`
+    reads."""
 
     call: Call[CopyFile]
     file: FileSource | None

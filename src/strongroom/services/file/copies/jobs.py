@@ -50,10 +50,8 @@ _EVERYTHING: Final = Cleared(0, limits.FILE_BYTES_MAX)
 
 
 async def run_copy(services: Services, job: Job) -> None:
-    """Carry a pending copy out until it succeeds or fails. The job can be deleted afterwards.
-
-    Raises: the engine's errors (the job is then tried again).
-    """
+    """Carry a pending copy out until it succeeds or fails. The job can be deleted afterwards. After
+    the engine's errors it is tried again."""
     assert job.order is not None
     destination, _, name = job.order.destination.rpartition("/")
     held = msgspec.structs.replace(

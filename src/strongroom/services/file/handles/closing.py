@@ -32,11 +32,9 @@ async def close(
     """Close a handle: release its locks and cache, and delete the file if its deletion is pending.
     The close is completed even if the caller is cancelled.
 
-    Arguments:
-        wants_attributes: SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB.
-
-    Returns: the attributes before the close, if they are wanted. None when they cannot be read: the
-        share or the snapshot was deleted, or the engine cannot serve now.
+    Returns: the attributes before the close, if they are wanted (SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB).
+        None when they cannot be read: the share or the snapshot was deleted, or the engine cannot
+        serve now.
 
     Raises: StorageError HANDLE_CLOSED. The engine's errors when a pending deletion cannot be
         carried out now: the handle is closed all the same, and the file stays.

@@ -25,10 +25,8 @@ from strongroom.store.file.file_records import FileRecord
 async def create(
     services: Services, access: ShareAccess, where: Where, asked: RequestedOpen
 ) -> tuple[Where, FileRecord]:
-    """Returns: the name with its id, and the attributes.
-
-    Raises: PathChanged when the name is no longer free.
-    """
+    """Returns the name with its id, and the attributes. Raises PathChanged when the name is no
+    longer free."""
     bits = attributes.check_smb(asked.attributes, is_directory=asked.must_be_directory)
     if asked.has_extended_attributes:
         raise StorageError(file_errors.EXTENDED_ATTRIBUTES_REFUSED)

@@ -249,10 +249,7 @@ async def lock_once(
     handle: Handle, bucket: int, number: int, lock: Callable[[], Awaitable[None]]
 ) -> None:
     """Carry out a LOCK of a durable handle, unless its bucket shows that this was done before.
-
-    Arguments:
-        bucket, number: LockSequenceIndex and LockSequenceNumber.
-    """
+    `bucket`, `number`: LockSequenceIndex and LockSequenceNumber."""
     state = handle.durable
     if state is None or not state.timeout_ms or bucket not in durability.LOCK_SEQUENCE_BUCKETS:
         await lock()

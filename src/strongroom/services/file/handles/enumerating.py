@@ -47,10 +47,8 @@ async def enumerate_names(
     wanted: RequestedEnumeration,
     accept: Callable[[EnumeratedNode], bool],
 ) -> tuple[int, bool]:
-    """Pass the matching rows to `accept`, in order, until it refuses one.
-
-    Arguments:
-        accept: returns False for a row that has no room; the next query begins with this row.
+    """Pass the matching rows to `accept`, in order, until it refuses one that has no room. The next
+    query begins with that row.
 
     Returns: how many rows were accepted, and whether this was the handle's first query. If no row
         was accepted or refused, the answer is NO_SUCH_FILE on the first query and NO_MORE_FILES on

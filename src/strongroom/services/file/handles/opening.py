@@ -74,11 +74,8 @@ _ID_BITS: Final = 1 << 62
 
 
 async def connect_share(services: Services, account: str, name: str) -> ShareAccess:
-    """Return the share that a tree connects to, whatever the case of its name.
-
-    Raises: StorageError ShareNotFound (BAD_NETWORK_NAME), ServerBusy (RETRY) when another gateway
-        serves the share.
-    """
+    """Return the share that a tree connects to, whatever the case of its name. ServerBusy (RETRY)
+    when another gateway serves the share."""
     share = names.share_of_tree(name)
     record = None
     if share is not None:
@@ -97,14 +94,9 @@ async def open_node(
     owner: HandleOwner,
     request: AsyncRequest,
 ) -> OpenedHandle:
-    """Open a file or directory, in the order of checks of smb.md 2.4.
-
-    Arguments:
-        request: gets an interim answer before the open waits for the break of a cache, and may be
-            cancelled during the wait.
-
-    Raises: StorageError SNAPSHOT_UNKNOWN when the share has no snapshot of the requested time.
-    """
+    """Open a file or directory, in the order of checks of smb.md 2.4. `request` gets an interim
+    answer before the open waits for the break of a cache, and may be cancelled during the wait.
+    SNAPSHOT_UNKNOWN when the share has no snapshot of the requested time."""
     held = services.held.of(Opens)
     repeated = durable.repeated(held, access, asked, owner)
     if repeated is not None:

@@ -87,10 +87,8 @@ class RequestWait:
         self._has_sent_interim = False
 
     async def until(self, event: asyncio.Future[None]) -> None:
-        """The client gets an interim answer (STATUS_PENDING) before the first wait.
-
-        Raises: StorageError HANDLE_CLOSED, CANCELLED.
-        """
+        """The client gets an interim answer (STATUS_PENDING) before the first wait. Raises:
+        StorageError HANDLE_CLOSED, CANCELLED."""
         if not self._has_sent_interim:
             self._has_sent_interim = True
             await self._request.pending()

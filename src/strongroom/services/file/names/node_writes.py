@@ -106,9 +106,7 @@ def recounted(
     share: ShareRecord, found: Found, read: LengthReads, size_bytes: int
 ) -> tuple[Step, ...]:
     """Return the step that counts a file's new length, if it differs from the counted one.
-
-    Raises: PathChanged when the file is gone.
-    """
+    PathChanged when the file is gone."""
     node = found[read.node]
     if node is None:
         raise PathChanged

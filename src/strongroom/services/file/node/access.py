@@ -102,11 +102,8 @@ class NodeAccess(msgspec.Struct, frozen=True):
 
 
 class ByPath(NodeAccess, frozen=True):
-    """The access by a resolved path, whose names are checked with all else.
-
-    Attributes:
-        facts: the facts that admission relied on; None = it has not admitted the request yet.
-    """
+    """The access by a resolved path, whose names are checked with all else. `facts`: what admission
+    relied on; None = it has not admitted the request yet."""
 
     origin: ShareOrigin
     where: Where
@@ -169,11 +166,7 @@ class _PathReads(AccessReads, frozen=True):
 
 class ByHandle(NodeAccess, frozen=True):
     """The access of an SMB client by an open, whose file keeps its id; made by `by_handle`.
-
-    Attributes:
-        is_change: whether it changes the file. A copy that began while the handle was open forbids
-            that.
-    """
+    `is_change`: a copy that began while the handle was open forbids it."""
 
     origin: TreeOrigin
     id: int
@@ -222,11 +215,8 @@ def by_handle(access: ShareAccess, node_id: int) -> ByHandle:
 
 
 class NodeState(msgspec.Struct, frozen=True):
-    """The committed state of a directory or file.
-
-    Attributes:
-        version: the version at which its bytes are read: its record's, or the snapshot's stamp.
-    """
+    """A committed directory or file. Its bytes are read at `version`: its record's, or the
+    snapshot's stamp."""
 
     share: ShareRecord
     record: FileRecord

@@ -70,11 +70,8 @@ class NewBytes(msgspec.Struct, frozen=True):
     def draft(
         self, store: StorageEngine, place: MapPlace, size_bytes: int
     ) -> AbstractAsyncContextManager[Draft]:
-        """The context of the draft discards what a failed attempt has stored.
-
-        Arguments:
-            size_bytes: the file's length; 0 unless the draft depends on it.
-        """
+        """The context of the draft discards what a failed attempt has stored. `size_bytes`: the
+        file's length; 0 unless the draft depends on it."""
         raise NotImplementedError
 
 
@@ -118,12 +115,8 @@ class ClearedInside(NewBytes, frozen=True):
 
 
 class BytesChange(msgspec.Struct, frozen=True):
-    """A change of bytes, and of the attributes in the same commit.
-
-    Attributes:
-        further: what `edit` reads.
-        is_patient: whether it waits for sweeps as long as they take.
-    """
+    """A change of bytes, and of the attributes in the same commit. `further`: what `edit` reads.
+    `is_patient`: it waits for sweeps as long as they take."""
 
     new_bytes: NewBytes
     edit: Edit
@@ -139,12 +132,8 @@ def resized(size_bytes: int, edit: Edit, further: Reads = _NO_READS) -> BytesCha
 async def change_bytes(
     services: Services, entering: Entering[A], change: BytesChange
 ) -> tuple[A, FileRecord]:
-    """Change a file's bytes and attributes in one commit.
-
-    Returns: the access that was decided on, and the attributes after the change.
-
-    Raises: ServerBusy when sweeps do not keep up.
-    """
+    """Change a file's bytes and attributes in one commit. Returns the access that was decided on,
+    and the attributes after the change. ServerBusy when sweeps do not keep up."""
     sweeps = 0
     while True:
         try:

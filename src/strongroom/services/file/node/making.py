@@ -40,24 +40,16 @@ class NewNode(msgspec.Struct, frozen=True):
         raise NotImplementedError
 
     def made(self, share: ShareRecord, where: Where, permission: str, stamp: int) -> Applied:
-        """Return the attributes, and the steps that come first. It is pure.
-
-        Arguments:
-            permission: the key of its permission.
-            stamp: the commit's, which becomes its id.
-        """
+        """Return the attributes, and the steps that come first. It is pure. `permission` is a key.
+        `stamp` is the commit's, and becomes the id."""
         raise NotImplementedError
 
 
 async def make(
     services: Services, origin: ShareOrigin, where: Where, new: NewNode
 ) -> tuple[Where, FileRecord]:
-    """Create a directory or file under a name that is free.
-
-    Returns: the name with its id, and the attributes.
-
-    Raises: PathChanged when the name is no longer free.
-    """
+    """Create a directory or file under a name. Returns the name with its id, and the attributes.
+    Raises PathChanged when the name is no longer free."""
     origin, reads, generation = origin.at_serial_point(), Reads(), where.generation
     decision = _Make(
         keys.file_names(generation),

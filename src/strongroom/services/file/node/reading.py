@@ -23,12 +23,9 @@ async def entered_for_reading(
     byte_range: tuple[int, int] = WHOLE_FILE,
 ) -> NodeState:
     """Enter a file by its path, and read its state, until `stack` ends; after an error, nothing is
-    left on it.
+    left on it. `byte_range`: (offset, length) of the bytes that are read.
 
     Nobody has a file of a snapshot open for writing, so it needs no entry.
-
-    Arguments:
-        byte_range: (offset, length) of the bytes that are read.
     """
     with ExitStack() as attempt:
         if access.origin.snapshot is None:

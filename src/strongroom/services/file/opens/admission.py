@@ -48,12 +48,8 @@ def facts_of(record: FileRecord, *, is_root: bool = False) -> FileFacts:
 
 class OperationEntry:
     """The entry of a REST operation. As a context manager, it leaves the table at the end. If the
-    file's deletion is pending and this was its last open, the file is removed.
-
-    Attributes:
-        has_waited: whether the operation waited for a cache to be broken. If so, what it read
-            before may be stale.
-    """
+    file's deletion is pending and this was its last open, the file is removed. `has_waited`: the
+    operation waited for a cache to be broken, so what it read before may be stale."""
 
     __slots__ = ("_stack", "has_waited")
 

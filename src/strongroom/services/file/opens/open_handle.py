@@ -80,13 +80,11 @@ class Enumeration:
         pattern: the pattern that names must match; None = there was no query yet.
         dots: how many of `.` and `..` were returned or passed over.
         after: the key of the last name that was returned or passed over.
-        has_ended: whether a query has ended: only the first one can find that no name matches.
     """
 
     pattern: str | None = None
     dots: int = 0
     after: bytes | None = None
-    has_ended: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 
@@ -112,11 +110,7 @@ class DurableState:
 
 class HandleClient(msgspec.Struct, frozen=True):
     """The client of a handle, as List Handles shows it; while a durable handle waits, the last one.
-
-    Attributes:
-        peer, session_id: as `HandleOwner` has them.
-        reconnected: the store time of its last reconnect, in ticks; None = there was none.
-    """
+    `reconnected`: the store time of its last reconnect, in ticks; None = there was none."""
 
     peer: str
     session_id: int
@@ -231,11 +225,8 @@ class Handle:
         return self.life.ending
 
     def operating(self) -> HandleLife:
-        """Mark an operation as under way, while the block runs. The close waits for it, so that the
-        entry in the table of opens outlives each commit.
-
-        Raises: StorageError HANDLE_CLOSED, at the beginning of the block.
-        """
+        """Mark an operation as under way while the block runs, else HANDLE_CLOSED is raised. The
+        close waits for it, so that the entry in the table of opens outlives each commit."""
         return self.life
 
     def may(self, mask: int) -> bool:

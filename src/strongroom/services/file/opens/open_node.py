@@ -56,11 +56,8 @@ class OpenNode:
 
     def put(self, table: OpenTable, granted: Sequence[int] = ()) -> None:
         """Store a table that a rule has changed, and wake those who wait for it. Only `Opens.put`
-        calls this, since it also keeps the counts of all files.
-
-        Arguments:
-            granted: the lock requests that are granted by the change.
-        """
+        calls this, since it also keeps the counts of all files. `granted`: the lock requests that
+        are granted by the change."""
         self._table = table
         self.timers.keep(table.holders)
         changes, self._changes = self._changes, []

@@ -47,10 +47,8 @@ class ShareHolds:
             raise served_elsewhere()
 
     async def take(self, services: Services, generation: int) -> bool:
-        """Take a share, unless this gateway has it already. Returns whether it has it.
-
-        Raises: Unavailable when this gateway is late or dead.
-        """
+        """Take a share, unless this gateway has it already. Returns whether it has it. Raises:
+        Unavailable when this gateway is late or dead."""
         hold = self._holds.get(generation)
         if hold is not None:
             return hold.is_held
@@ -91,9 +89,7 @@ def served_elsewhere() -> StorageError:
 
 
 async def require_share(services: Services, generation: int) -> None:
-    """Take the share, so that its files may be read and changed here.
-
-    Raises: StorageError ServerBusy when another gateway has it; Unavailable.
-    """
+    """Take the share, so that its files may be read and changed here. ServerBusy when another
+    gateway has it."""
     if not await services.held.of(ShareHolds).take(services, generation):
         raise served_elsewhere()

@@ -259,10 +259,8 @@ def read_marker(name: str, value: str) -> int | None:
 
 async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
     """List the allocated ranges in whole sectors, or the changes since a snapshot.
-
-    Raises: FileGenerationMismatch when the earlier snapshot has another file or none there;
-        InvalidQueryParameterValue when it is a later one.
-    """
+    FileGenerationMismatch when the earlier snapshot has another file or none there;
+    InvalidQueryParameterValue when it is a later one."""
     previous = call.input.previous
     async with registered(services, call, FileOperation.LIST_RANGES) as (_, view):
         size_bytes, byte_range = view.record.size_bytes, call.input.range

@@ -76,11 +76,8 @@ class RenameNode(OnPath, frozen=True, kw_only=True):
 
 
 async def rename_file(services: Services, call: Call[RenameNode]) -> NodeWritten:
-    """It replaces another file if the request permits that.
-
-    Raises: InvalidHeaderValue when the source is in another share. For a target that exists:
-        ResourceAlreadyExists, ResourceTypeMismatch (a directory), ReadOnlyAttribute.
-    """
+    """It replaces another file if the request permits that. InvalidHeaderValue when the source is
+    in another share, ResourceTypeMismatch when the target is a directory."""
     held = services.held
     return await _rename(services, held.of(Opens), held.of(Watches), call, is_directory=False)
 

@@ -47,13 +47,9 @@ class ShareRow(msgspec.Struct, frozen=True):
 
 
 class SharePage(msgspec.Struct, frozen=True):
-    """Rows in order of names.
-
-    Attributes:
-        marker: where the next page begins; None = this is the last page.
-        now: store time before the rows were read. A row's lease is judged at that time, or at its
-            version when that is later.
-    """
+    """Rows in order of names. `marker`: where the next page begins; None = this is the last page.
+    `now`: store time before the rows were read. A row's lease is judged at that time, or at its
+    version when that is later."""
 
     items: list[ShareRow]
     marker: Position | None

@@ -148,10 +148,8 @@ def _modified(share: ShareRecord, stamp: int, **changes: Any) -> tuple[ShareWrit
 
 async def restore_share(services: Services, call: Call[RestorePlace]) -> ShareWritten:
     """Restore a soft-deleted share with its files. The share has no lease afterwards.
-
-    Raises: InvalidHeaderValue for another name than the share's; ShareNotFound also when its
-        retention has ended.
-    """
+    InvalidHeaderValue for another name than the share's; ShareNotFound also when its retention has
+    ended."""
     share: ShareRecord = await restore_place(services, call, KEPT_SHARES)
     return ShareWritten(share.etag, share.modified)
 

@@ -89,10 +89,8 @@ async def sweep_node(
     services: Services, removal: RemovalBatch, partition: Partition, ordered: int
 ) -> bool:
     """Remove a deleted file, or sweep an existing one, and remove past states that no snapshot
-    sees. `ordered`: the stamp of the commit that ordered the job.
-
-    Returns: whether it is done; False when it must wait for readers.
-    """
+    sees. `ordered`: the stamp of the commit that ordered the job. Returns whether it is done; False
+    when it must wait for readers."""
     generation, file_id = int.from_bytes(partition.keyspace[1:], "big"), _place(partition).number
     living = await living_snapshots(services, generation)
     (node,) = await services.store.read([keys.file_node(generation, file_id)])
@@ -200,9 +198,7 @@ async def remove_file(
 
 async def sweep_snapshot(services: Services, removal: RemovalBatch, job: Job, deleted: int) -> bool:
     """Remove what no snapshot of a share sees any more, after one was deleted at this stamp.
-
-    Returns: whether it is done; False when something is being read.
-    """
+    Returns whether it is done; False when something is being read."""
     is_done = True
     position: Position | None = _START
     swept: Partition | None = None

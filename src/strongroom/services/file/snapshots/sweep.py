@@ -55,10 +55,7 @@ def sweep_step(generation: int, file_id: int, stamp: int) -> Step:
 
 async def sweep_file(services: Services, removal: RemovalBatch, job: Job, ordered: int) -> bool:
     """Remove a dead file, or sweep the replaced bytes of a living one. `ordered`: the stamp of the
-    commit that ordered the job.
-
-    Returns: whether it is done; False when it must wait for readers.
-    """
+    commit that ordered the job. Returns whether it is done; False when it must wait for readers."""
     partition = keys.file(job.generation, int(job.blob))
     return await sweep_node(services, removal, partition, ordered)
 
