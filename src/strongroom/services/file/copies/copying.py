@@ -311,15 +311,11 @@ class _CopyStart(msgspec.Struct, frozen=True):
         source = self.file.where
         return (source.generation, source.id) == (where.generation, where.id)
 
-    @property
-    def _entry(self) -> RequestEntry:
-        return RequestEntry(
-            FileOperation.COPY_DESTINATION, clears_read_only=self.call.input.ignores_read_only
-        )
-
     async def _overwrite(self, services: Services, seen: NodeView) -> NodeWritten:
+        clears_read_only = self.call.input.ignores_read_only
+        entry = RequestEntry(FileOperation.COPY_DESTINATION, clears_read_only=clears_read_only)
         emptied = resized(0, self.edit, self.further)
-        return await ranges.change(services, self.call, self._entry, emptied, seen)
+        return await ranges.change(services, self.call, entry, emptied, seen)
 
     async def _onto_itself(self, services: Services) -> NodeWritten:
         return await nodes.edit_attributes(

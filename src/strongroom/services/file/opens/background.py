@@ -29,12 +29,9 @@ class BackgroundTasks:
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
-        task.add_done_callback(self._finished)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(fetch_error)
         return task
-
-    def _finished(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        fetch_error(task)
 
     async def wait(self) -> None:
         """Return when no task is running any more."""
