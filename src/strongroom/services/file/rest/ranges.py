@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -75,22 +76,20 @@ class RequestEntry(msgspec.Struct, frozen=True):
     clears_read_only: bool = False
 
 
+@dataclass(slots=True)
 class _Entering:
     """Enters the file that a request names, once for each attempt. `seen`: the file, if the request
     has looked at it before."""
 
-    def __init__(
-        self, services: Services, call: Call[Any], entry: RequestEntry, seen: NodeView | None
-    ) -> None:
-        self._services = services
-        self._call = call
-        self._entry = entry
-        self._seen = seen
+    services: Services
+    call: Call[Any]
+    entry: RequestEntry
+    seen: NodeView | None
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[Entered[ByPath]]:
-        services, call, entry = self._services, self._call, self._entry
-        seen, self._seen = self._seen, None
+        services, call, entry = self.services, self.call, self.entry
+        seen, self.seen = self.seen, None
         if seen is None:
             seen = await nodes.view(services, call, is_directory=False)
         facts = facts_of(seen.record)
