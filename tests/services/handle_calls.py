@@ -30,8 +30,8 @@ from strongroom.services.file.handles.model import (
     RequestedCaching,
     RequestedEnumeration,
     RequestedOpen,
-    ShareAccess,
 )
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls

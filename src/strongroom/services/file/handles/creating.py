@@ -12,11 +12,12 @@ from strongroom.semantics.file import attributes, permissions
 from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import transfers
-from strongroom.services.file.handles.model import RequestedOpen, ShareAccess
+from strongroom.services.file.handles.model import RequestedOpen
 from strongroom.services.file.names.permissions import PermissionGiven
 from strongroom.services.file.node.deciding import Applied
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import TreeOrigin
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.tree.paths import Where
 from strongroom.store.core.records import ShareRecord
 from strongroom.store.file.file_records import FileRecord

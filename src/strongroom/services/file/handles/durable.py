@@ -32,16 +32,14 @@ from strongroom.services.file.handles import closing, information
 from strongroom.services.file.handles.model import (
     CreateAction,
     Handle,
-    HandleOwner,
     OpenedHandle,
     RequestedDurability,
     RequestedOpen,
     RequestedReconnect,
-    ShareAccess,
 )
 from strongroom.services.file.opens.background import wait_store_time
 from strongroom.services.file.opens.durable_handles import CreateKey
-from strongroom.services.file.opens.open_handle import DurableState
+from strongroom.services.file.opens.open_handle import DurableState, HandleOwner, ShareAccess
 from strongroom.services.file.opens.opens import Opens
 
 _MS_PER_S: Final = 1000

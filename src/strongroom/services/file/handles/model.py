@@ -1,6 +1,6 @@
 """The inputs and results of SMB's commands: opens, rows, information.
 
-Must not live here: `Handle` (opens/open_handle.py). Sources: [MS-SMB2] section 2.2; smb.md 2.4 and
+`Handle` is passed on from opens/open_handle.py. Sources: [MS-SMB2] section 2.2; smb.md 2.4 and
 3.
 """
 
@@ -16,7 +16,7 @@ from strongroom.semantics.file import accesses
 from strongroom.semantics.file.accesses import Disposition, Use
 from strongroom.semantics.file.oplocks import Caching, CachingKind
 from strongroom.semantics.file.wildcards import EVERYTHING
-from strongroom.services.file.opens.open_handle import Handle, HandleOwner, ShareAccess
+from strongroom.services.file.opens.open_handle import Handle as Handle
 from strongroom.store.file.file_records import FileRecord
 
 
@@ -218,23 +218,3 @@ class RequestedRename(msgspec.Struct, frozen=True):
 
     path: tuple[str, ...]
     replaces: bool = False
-
-
-__all__ = [
-    "AsyncRequest",
-    "CreateAction",
-    "EnumeratedNode",
-    "Handle",
-    "HandleOwner",
-    "NodeInfo",
-    "OpenedHandle",
-    "RequestedAttributes",
-    "RequestedCaching",
-    "RequestedDurability",
-    "RequestedEnumeration",
-    "RequestedLock",
-    "RequestedOpen",
-    "RequestedReconnect",
-    "RequestedRename",
-    "ShareAccess",
-]

@@ -46,10 +46,8 @@ from strongroom.services.file.handles.model import (
     AsyncRequest,
     CreateAction,
     Handle,
-    HandleOwner,
     OpenedHandle,
     RequestedOpen,
-    ShareAccess,
 )
 from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names import paths
@@ -59,7 +57,7 @@ from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.admission import facts_of
 from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, added, modified
-from strongroom.services.file.opens.open_handle import HandleClient
+from strongroom.services.file.opens.open_handle import HandleClient, HandleOwner, ShareAccess
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.tree.paths import PathChanged, Where

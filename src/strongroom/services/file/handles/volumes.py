@@ -13,8 +13,8 @@ from strongroom.engines.base import Position
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
-from strongroom.services.file.handles.model import ShareAccess
 from strongroom.services.file.names.node_writes import usage_bytes
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.store.core import keys, records, share_keys
 from strongroom.store.file import file_records
 
