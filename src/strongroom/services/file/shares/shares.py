@@ -61,12 +61,6 @@ class SetShareProperties(msgspec.Struct, frozen=True):
     tier: str | None = None
 
 
-class SetShareMetadata(msgspec.Struct, frozen=True):
-    """All pairs, which replace the present ones."""
-
-    metadata: Metadata = ()
-
-
 class SetShareAcl(msgspec.Struct, frozen=True):
     """All policies, which replace the present ones."""
 
@@ -125,7 +119,7 @@ async def set_properties(services: Services, call: Call[SetShareProperties]) -> 
     return await change_share(services, call, decide)
 
 
-async def set_metadata(services: Services, call: Call[SetShareMetadata]) -> ShareWritten:
+async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> ShareWritten:
     metadata = call.input.metadata
     return await change_share(
         services, call, lambda share, stamp: _modified(share, stamp, metadata=metadata)
