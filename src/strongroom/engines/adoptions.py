@@ -1,8 +1,8 @@
 """Contents that were written and not adopted yet, and the commits that may yet adopt them.
 
-Lives here: which of them a commit may adopt, and when one that was discarded may be deleted (rule 7
-of base.py), for engines whose commits are decided before they happen. Must not live here: the
-bodies, or how they are deleted.
+Lives here: which of them a commit may adopt, and when one that was discarded may be deleted: see
+rule 7 of base.py. It is for engines whose commits are decided before they happen. Must not live
+here: the bodies, or how they are deleted.
 """
 
 from __future__ import annotations

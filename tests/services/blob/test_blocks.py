@@ -131,7 +131,7 @@ def test_a_refused_block_leaves_nothing() -> None:
         await drop_container(on)
         await swept(on, sweeper)
         assert do.left(on) == ([], [])
-        assert not on.store.contents.adoptions.written  # type: ignore[attr-defined]  # of the memory engine
+        assert not on.store.contents.adoptions.written  # type: ignore[attr-defined]
 
     run(test)
 

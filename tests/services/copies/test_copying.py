@@ -99,7 +99,7 @@ def test_an_abort_wins_over_the_copy_that_goes_on() -> None:
         view = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
         assert (view.blob.copy.status.value, view.blob.size_bytes) == ("aborted", 0)
         assert view.blob.etag > made.etag
-        assert not on.store.contents.adoptions.written  # type: ignore[attr-defined]  # of the memory engine
+        assert not on.store.contents.adoptions.written  # type: ignore[attr-defined]
         with pytest.raises(StorageError) as caught:
             await do.run(on, copy.ABORT_COPY, "copy", copying.AbortCopy(made.copy_id))
         assert caught.value.row is copy_errors.NO_PENDING_COPY_OPERATION

@@ -18,18 +18,11 @@ from strongroom.engines.postgres.clock import DatabaseClock
 from strongroom.engines.postgres.commits import Commits, Flights, Gate
 from strongroom.engines.postgres.contents import PostgresContents, Writer
 from strongroom.engines.postgres.gateways import PostgresGateways, joined
-from strongroom.engines.postgres.lanes import (
-    MISSING,
-    POOLED,
-    Lane,
-    Opener,
-    Opening,
-    Pool,
-    unavailable,
-)
+from strongroom.engines.postgres.lanes import Lane, Pool
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.members import Members, Seen
 from strongroom.engines.postgres.notices import Notices
+from strongroom.engines.postgres.openers import MISSING, POOLED, Opener, Opening, unavailable
 from strongroom.engines.postgres.places import LockNumbers
 from strongroom.engines.postgres.records import Records
 from strongroom.engines.postgres.schema import DEFAULT_SCHEMA, init_sql

@@ -30,7 +30,8 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.gateways import Horizon, ReaderMark
 from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.lanes import Batcher, Pool
+from strongroom.engines.postgres.batcher import Batcher
+from strongroom.engines.postgres.lanes import Pool
 from strongroom.engines.postgres.schema import (
     CHUNKS,
     DISCARD,

@@ -20,7 +20,8 @@ from strongroom.clock import Clock
 from strongroom.engines.membership import MembershipTable
 from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.lanes import AGAIN_S, Opener, Opening, unavailable
+from strongroom.engines.postgres.lanes import AGAIN_S
+from strongroom.engines.postgres.openers import Opener, Opening, unavailable
 from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, VERSION
 from strongroom.engines.postgres.session import (
     Answer,
@@ -158,8 +159,8 @@ class Members:
             task.exception()  # its caller may have gone
 
     async def _limited(self, work: Coroutine[object, object, T]) -> T:
-        """A statement that waits for a standby is not given up with its caller: its server process
-        would wait on, and soon no connection would be left."""
+        """A statement that waits for a standby is not given up with its caller: see
+        `openers.Opening`."""
         task = self._do(work)
         try:
             async with asyncio.timeout(_PATIENCE_S):

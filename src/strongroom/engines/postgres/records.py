@@ -25,8 +25,9 @@ from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
 from strongroom.engines.postgres import wire
+from strongroom.engines.postgres.batcher import Batcher
 from strongroom.engines.postgres.condition_sql import expression_of
-from strongroom.engines.postgres.lanes import Batcher, Pool
+from strongroom.engines.postgres.lanes import Pool
 from strongroom.engines.postgres.places import (
     after,
     keyspace_of,

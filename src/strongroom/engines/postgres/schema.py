@@ -127,8 +127,8 @@ COMMIT: Final = Statement(
         *(wire.INT8S, wire.INT8S, wire.INT8S),
     ),
 )
-"""One row: the units that failed (negative: a content was not free to be adopted), the newest stamp
-that was in the way, and by how many bytes the store has grown."""
+"""One row: the units that failed, the newest stamp that was in the way, and by how many bytes the
+store has grown. The number of a unit is negative if a content was not free to be adopted."""
 CONFIRM: Final = Statement(
     "confirm", "SELECT epoch, batch, failed, salt FROM confirm_($1, $2)", (wire.INT4, wire.INT4)
 )

@@ -2,7 +2,7 @@
 
 Lives here: connecting, one statement at a time, and what an error means for the caller. Source:
 PostgreSQL's manual, chapters "libpq" ("Asynchronous Command Processing") and "PostgreSQL Error
-Codes". Must not live here: when to connect again (lanes.py), what a server must be (checks.py).
+Codes". Must not live here: when to connect again (openers.py), what a server must be (checks.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The quota of a store: how many bytes of records and bodies it may hold.
 
 Lives here: the count of one gateway, and what each purpose may use. A quota is well below the size
-of the disk, since the database keeps its log and old versions there too: a disk that is really full
+of the disk, since the database keeps its log and old versions there too. A disk that is really full
 stops deletes as well.
 """
 

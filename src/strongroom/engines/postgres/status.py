@@ -14,9 +14,9 @@ from strongroom.clock import SystemClock
 from strongroom.engines.postgres.address import address_of
 from strongroom.engines.postgres.assembly import DEFAULTS, PostgresOptions
 from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.lanes import Opener, unavailable
 from strongroom.engines.postgres.members import Members, Seen
 from strongroom.engines.postgres.notices import Notices
+from strongroom.engines.postgres.openers import Opener, unavailable
 from strongroom.engines.postgres.schema import VERSION
 from strongroom.engines.postgres.session import Session, SessionLost, SqlError
 from strongroom.values import TICKS_PER_S

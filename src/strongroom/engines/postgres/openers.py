@@ -1,0 +1,187 @@
+"""Opening sessions: at which of several servers, again and again, and why it is refused.
+
+Lives here: `Opener`, `Opening`, and refusals as sentences for operators. Must not live here: a
+single session (session.py), what a server must be (checks.py), who uses the session (lanes.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Final
+from weakref import WeakSet
+
+from strongroom.engines.base import Unavailable
+from strongroom.engines.postgres.address import Address
+from strongroom.engines.postgres.checks import settle
+from strongroom.engines.postgres.schema import STATEMENTS
+from strongroom.engines.postgres.session import (
+    Session,
+    SessionLost,
+    SqlError,
+    StoreMissing,
+    StoreRefused,
+)
+
+_SETTLE_S: Final = 5.0
+_PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
+_TOO_MANY: Final = ("53300", "too many", "remaining connection slots")
+# A statement is prepared already, or not at all.
+_OTHERS_STATEMENTS: Final = ("42P05", "26000")
+POOLED: Final = (
+    "a pooler between this server and PostgreSQL lends its connections by transaction; set its "
+    "pool_mode to session, or connect to PostgreSQL itself"
+)
+MISSING: Final = (
+    "this database has no store; make one with `strongroom store init URL`, by a role that may "
+    "create tables"
+)
+_log = logging.getLogger(__name__)
+
+
+class Opener:
+    """Opens sessions of a store, at the primary that was promoted last.
+
+    Arguments:
+        schema: the schema in which its tables are.
+
+    Attributes:
+        settings: those of the server, as the last session found them.
+    """
+
+    def __init__(self, address: Address, schema: str) -> None:
+        self.address = address
+        self.schema = schema
+        self.settings: dict[str, str] = {}
+        self._timeline = 0
+        self._sessions: WeakSet[Session] = WeakSet()
+
+    async def open(self, notified: Callable[[str], None] | None = None) -> Session:
+        """Try one host after the other. Raises: StoreRefused: as one of them, which may be written
+        to; SessionLost: as the last one."""
+        failure: SessionLost | StoreRefused = SessionLost("the URL names no host")
+        for conninfo in self.address.hosts:
+            try:
+                return await self._open(conninfo, notified)
+            except SessionLost as error:
+                failure = failure if isinstance(failure, StoreRefused) else error
+            except StoreRefused as error:
+                failure = error
+        raise failure
+
+    async def _open(self, conninfo: bytes, notified: Callable[[str], None] | None) -> Session:
+        timeout_s = self.address.timeout_s
+        session = await Session.connect(conninfo, timeout_s, notified)
+        try:
+            async with asyncio.timeout(_SETTLE_S):
+                self.settings = await settle(session, self.schema, self.address.demanded)
+                await session.prepare(STATEMENTS)
+            self._check_timeline(session)
+        except SqlError as error:
+            session.close()
+            if error.ends_session:
+                raise SessionLost(str(error)) from None
+            raise _refusal(error) from None
+        except TimeoutError:
+            session.close()
+            raise SessionLost("the server accepts connections, but does not answer") from None
+        except BaseException:
+            session.close()
+            raise
+        self._sessions.add(session)
+        return session
+
+    def _check_timeline(self, session: Session) -> None:
+        """After a promotion, end all sessions of the old primary: what they show may be old."""
+        if session.timeline < self._timeline:
+            raise SessionLost("this server was the primary before another one was promoted")
+        if session.timeline > self._timeline:
+            self._timeline = session.timeline
+            for one in [one for one in self._sessions if one.timeline < session.timeline]:
+                one.close()
+
+    async def probe(self) -> None:
+        """Look whether another primary serves now, when the present one does not answer."""
+        with contextlib.suppress(SessionLost, StoreRefused):
+            (await self.open()).close()
+
+
+def _refusal(error: SqlError) -> StoreRefused:
+    if error.state in ("42P01", "42883", "3F000"):
+        return StoreMissing(MISSING)
+    if error.state == "42501":
+        return StoreRefused(
+            f"the role may not use the store ({error.text}); `strongroom store init URL "
+            "--print-sql ROLE` shows what it must be granted"
+        )
+    if error.state in _OTHERS_STATEMENTS:
+        return StoreRefused(POOLED)
+    return StoreRefused(f"PostgreSQL cannot serve the store: {error}")
+
+
+class Opening:
+    """Opens a session, again and again, until it succeeds. Callers come and go meanwhile.
+
+    A session that waits for a standby is not given up with its caller. Its process at the server
+    would wait on, and soon no connection would be left.
+
+    Arguments:
+        accepts_refusal: whether a server that cannot carry the store ends it. Later on, such a
+            server may be a standby that is about to become the primary.
+    """
+
+    def __init__(
+        self, open_: Callable[[], Awaitable[Session]], *, accepts_refusal: bool = False
+    ) -> None:
+        self._open = open_
+        self._accepts_refusal = accepts_refusal
+        self._failure: Exception | None = None
+        self._task = asyncio.ensure_future(self._until_open())
+
+    @property
+    def is_over(self) -> bool:
+        return self._task.done()
+
+    async def session(self, patience_s: float) -> Session:
+        """Raises: Unavailable, with the reason of the last attempt."""
+        try:
+            async with asyncio.timeout(patience_s):
+                return await asyncio.shield(self._task)
+        except TimeoutError:
+            raise unavailable(self._failure) from None
+
+    async def _until_open(self) -> Session:
+        for attempt in itertools.count():
+            try:
+                return await self._open()
+            except (SessionLost, StoreRefused) as error:
+                if self._accepts_refusal and isinstance(error, StoreRefused):
+                    raise
+                self._failure = error
+            await asyncio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+        raise AssertionError("it ends when it succeeds")
+
+    def cancel(self) -> None:
+        self._task.cancel()
+        self._task.add_done_callback(_close_opened)
+
+
+def _close_opened(task: asyncio.Task[Session]) -> None:
+    if not task.cancelled() and task.exception() is None:
+        task.result().close()
+
+
+def unavailable(error: Exception | None) -> Unavailable:
+    """Why the database cannot be used, in words for users."""
+    if isinstance(error, StoreRefused):
+        return error
+    text = str(error or "") or "it does not answer"
+    if any(sign in text for sign in _TOO_MANY):
+        _log.error(
+            "PostgreSQL has no connection left: raise its max_connections, or lower "
+            "--store-connections at the gateways"
+        )
+    return Unavailable(f"the database cannot be reached: {text}")
