@@ -43,6 +43,7 @@ from strongroom.values import TICKS_PER_S
 CONNECTIONS_MIN: Final = 2
 _RESERVED: Final = 3  # what PostgreSQL keeps for its administrators
 _START_PATIENCE_S: Final = 5.0
+_SKEW: Final = TICKS_PER_S // 2  # between clocks that are set by NTP there is far less
 _UNPUBLISHED: Final = 2 * TICKS_PER_S
 """So much time a gateway may have told since its last heartbeat."""
 
@@ -154,7 +155,7 @@ def _assembled(
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, what was told since the last heartbeat may lie ahead of it.
-    fell = seen.table.highest > seen.now + seen.shift
+    fell = seen.table.highest > seen.now + seen.shift + _SKEW
     floor = seen.table.highest + (_UNPUBLISHED if fell else 0)
     time = SharedTime(clock, floor, seen.shift, watchers)
     state = GatewayState(run, seen.table, sent_boot)
