@@ -48,7 +48,7 @@ def _updates(random_: random.Random, loop: asyncio.AbstractEventLoop) -> list[Up
         reads = [_ref(random_) for _ in range(random_.randrange(3))]
         writes = [_ref(random_) for _ in range(random_.randrange(3))]
         decide = _decision(reads, writes, random_.random() < 0.2)
-        made.append(Update(0, reads, decide, Purpose.GROWTH, loop.create_future()))
+        made.append(Update(0, frozenset((0,)), reads, decide, Purpose.GROWTH, loop.create_future()))
     return made
 
 
@@ -135,7 +135,12 @@ def test_a_batch_with_many_partitions_takes_the_lock_of_the_store_alone() -> Non
         for count, locks in ((10, 11), (2000, 1)):
             refs = [Ref(Partition(b"k", b"%d" % at), Key(False, b"")) for at in range(count)]
             update = Update(
-                0, (), _decision((), refs, deletes=False), Purpose.GROWTH, loop.create_future()
+                0,
+                frozenset((0,)),
+                (),
+                _decision((), refs, deletes=False),
+                Purpose.GROWTH,
+                loop.create_future(),
             )
             batch, _, _ = _batch({}, [update])
             assert len(wire.numbers_of(batch.arguments()[0])) == locks

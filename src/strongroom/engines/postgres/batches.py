@@ -35,25 +35,44 @@ class Update:
 
     Attributes:
         home: the number of its partition.
+        partitions: the numbers of its partition and of those that it reads.
+        was_put_off: whether another lane wrote what it read, so that it had to wait.
         is_alone: whether it must be the only one of its batch.
     """
 
-    __slots__ = ("answer", "decide", "home", "is_alone", "purpose", "reads")
+    __slots__ = (
+        "answer",
+        "decide",
+        "home",
+        "is_alone",
+        "partitions",
+        "purpose",
+        "reads",
+        "was_put_off",
+    )
 
     def __init__(
         self,
         home: int,
+        partitions: frozenset[int],
         reads: Sequence[Ref],
         decide: Decide[Any],
         purpose: Purpose,
         answer: asyncio.Future[Any],
     ) -> None:
         self.home = home
+        self.partitions = partitions
         self.reads = reads
         self.decide = decide
         self.purpose = purpose
         self.answer = answer
-        self.is_alone = False
+        self.is_alone = self.was_put_off = False
+
+    @property
+    def claimed(self) -> frozenset[int]:
+        """What no other lane may take up meanwhile: its own partition; the second time all of them,
+        so that it is not put off for ever."""
+        return self.partitions if self.was_put_off else frozenset((self.home,))
 
 
 class Decided(msgspec.Struct, frozen=True):
@@ -206,6 +225,10 @@ class Batch:
             for key, value in step.writes:
                 record = None if value is None else Record(value, stamp)
                 self._written[Ref(step.partition, key)] = record
+
+    def written(self) -> set[int]:
+        """The numbers of the partitions that its units write."""
+        return set(self._by_partition)
 
     def arguments(self) -> tuple[bytes, ...]:
         """The arrays of `commit_`, in its order: units are counted from 1."""

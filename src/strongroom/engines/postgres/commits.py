@@ -3,6 +3,10 @@
 Lives here: the queue of updates, and what becomes of each batch, also of one whose session was lost
 inside its commit. Must not live here: how decisions become units (batches.py), SQL (schema.py).
 
+The stamps of one gateway rise from commit to commit wherever one has read what another writes. So no
+decision is made on a partition that a batch of another lane writes, from the decision of that batch
+until its outcome.
+
 An acknowledged commit is one that the server confirmed without a warning. Otherwise the lane opens
 a session. That counts the slot's epoch up, so the lost commit can no longer happen, and it tells
 which commit of the slot happened last. It returns only when all of that is safe: see lanes.py.
@@ -15,7 +19,7 @@ import contextlib
 import functools
 import itertools
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -112,7 +116,9 @@ class Commits:
         self._space = space
         self._queue: deque[Update] = deque()
         self._free = list(pool.lanes)
-        self._busy: set[int] = set()
+        # By slot: the partitions that its updates claim, and those that its decided batch writes.
+        self._claimed: dict[int, set[int]] = {}
+        self._written: dict[int, set[int]] = {}
         self._flights = flights
         # No earlier run of a gateway with this number has used these.
         self._numbers = itertools.count((gate.incarnation << _RUN_BITS) + 1)
@@ -126,7 +132,10 @@ class Commits:
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        self._queue.append(Update(self._gate.number_of(partition), reads, decide, purpose, answer))
+        number_of = self._gate.number_of
+        home = number_of(partition)
+        partitions = frozenset((home, *(number_of(ref.partition) for ref in reads)))
+        self._queue.append(Update(home, partitions, reads, decide, purpose, answer))
         self._schedule()
         return answer
 
@@ -156,20 +165,20 @@ class Commits:
         self._is_scheduled = False
         while self._free and (updates := self._taken()):
             lane = self._free.pop()
-            homes = {update.home for update in updates}
-            self._busy |= homes
+            self._claimed[lane.slot] = set().union(*(update.claimed for update in updates))
             task = asyncio.ensure_future(self._serve(lane, updates))
             self._tasks.add(task)
-            task.add_done_callback(functools.partial(self._ended, lane, homes))
+            task.add_done_callback(functools.partial(self._ended, lane))
 
-    def _ended(self, lane: Lane, homes: set[int], task: asyncio.Task[None]) -> None:
+    def _ended(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        self._busy -= homes
+        del self._claimed[lane.slot]
+        self._written.pop(lane.slot, None)
         self._free.append(lane)
         self._start()
 
     def _taken(self) -> list[Update]:
-        """The next updates for one lane. Those whose partition another lane has stay in line."""
+        """The next updates for one lane. Those that read what another lane writes stay in line."""
         limit = 1 if self._space.is_tight else _UPDATES_MAX
         taken: list[Update] = []
         left: list[Update] = []
@@ -177,7 +186,8 @@ class Commits:
             update = self._queue.popleft()
             if update.answer.done():
                 continue
-            if update.home in self._busy or (update.is_alone and taken):
+            is_busy = _meets(update, self._claimed) or _meets(update, self._written)
+            if is_busy or (update.is_alone and taken):
                 left.append(update)
                 continue
             taken.append(update)
@@ -210,16 +220,12 @@ class Commits:
             self._gate.number_of,
             self._adoptions.check,
         )
-        for at, update in enumerate(updates):
-            if batch.is_full:
-                self._queue.extendleft(reversed(updates[at:]))
-                del updates[at:]
-                break
-            decided = batch.decide(update)
-            if decided is not None:
-                decided.deliver()
+        put_off = [update for update in updates if not self._decided(batch, update)]
+        updates[:] = [update for update in updates if update not in put_off]
+        self._queue.extendleft(reversed(put_off))
         if not batch.units:
             return
+        self._written[lane.slot] = batch.written()
         adopted = [content_id for unit in batch.units for content_id in unit.adopt]
         self._adoptions.begin(adopted)
         happened: list[Unit] = []
@@ -232,6 +238,18 @@ class Commits:
                 for content_id in unit.adopt:
                     self._adoptions.written.pop(content_id, None)
             self._adoptions.end(adopted)
+
+    def _decided(self, batch: Batch, update: Update) -> bool:
+        """Make a decision, unless the batch is full, or another lane writes what it has read."""
+        if batch.is_full:
+            return False
+        if _meets(update, self._written):
+            update.was_put_off = True
+            return False
+        decided = batch.decide(update)
+        if decided is not None:
+            decided.deliver()
+        return True
 
     def _stamp(self, number: int) -> int:
         stamp = self._gate.stamp()
@@ -356,6 +374,10 @@ class Commits:
         growth = growth_bytes(writes, before.get)
         if growth > 0 and not self._space.has_room(growth, purpose):
             raise Full(purpose)
+
+
+def _meets(update: Update, by_slot: Mapping[int, set[int]]) -> bool:
+    return any(not update.partitions.isdisjoint(numbers) for numbers in by_slot.values())
 
 
 def _tell_unknown(units: Sequence[Unit]) -> None:

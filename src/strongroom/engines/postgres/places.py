@@ -87,8 +87,9 @@ class LockNumbers:
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
+        self.of = lru_cache(maxsize=8192)(self._of)
 
-    def of(self, partition: Partition) -> int:
+    def _of(self, partition: Partition) -> int:
         keyspace, name = partition
         digest = blake2b(_escaped(keyspace) + _END + name, digest_size=8, key=self._salt).digest()
         return int.from_bytes(digest, "big", signed=True) or 1  # 0 is the store's
