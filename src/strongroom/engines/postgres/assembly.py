@@ -53,6 +53,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         connections: for statements; heartbeats and notifications have one more of their own.
+        allows_reset: of a store that is made; see Engine.allows_reset.
         quota_bytes: of keys, values and bodies; None = there is no quota.
         schema: the schema of the store's tables.
         table_clock: the clock of the membership table, and of nothing else, in tests; None = that
@@ -61,6 +62,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     """
 
     connections: int = 8
+    allows_reset: bool = False
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
     table_clock: Clock | None = None
@@ -106,7 +108,7 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     if options.connections < CONNECTIONS_MIN:
         raise StoreRefused(f"a store needs at least {CONNECTIONS_MIN} connections")
     opener = Opener(address, options.schema)
-    await _make_if_missing(opener)
+    await _make_if_missing(opener, allows_reset=options.allows_reset)
     own_clock = DatabaseClock(clock)
     notices = Notices()
     members = Members(
@@ -125,12 +127,13 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     return engine
 
 
-async def _make_if_missing(opener: Opener) -> None:
+async def _make_if_missing(opener: Opener, *, allows_reset: bool) -> None:
     """Open a session; if there is no store, try to make one, and let the next session judge."""
     try:
         await _try(opener)
     except StoreMissing:
-        await _run_script(opener.address, init_sql(opener.schema))
+        sql = init_sql(opener.schema, allows_reset=allows_reset)
+        await _run_script(opener.address, sql)
         await _try(opener)
 
 

@@ -3,9 +3,9 @@
 Lives here: the queue of updates, and what becomes of each batch, also of one whose session was lost
 inside its commit. Must not live here: how decisions become units (batches.py), SQL (schema.py).
 
-The stamps of one gateway rise from commit to commit wherever one has read what another writes. So no
-decision is made on a partition that a batch of another lane writes, from the decision of that batch
-until its outcome.
+The stamps of one gateway rise wherever one commit has read what another one writes. So nothing is
+decided on a partition that a batch of another lane writes, from the decision of that batch until
+its outcome.
 
 An acknowledged commit is one that the server confirmed without a warning. Otherwise the lane opens
 a session. That counts the slot's epoch up, so the lost commit can no longer happen, and it tells

@@ -19,7 +19,7 @@ VERSION: Final = 1
 DEFAULT_SCHEMA: Final = "strongroom"
 
 _FIRST_ROWS: Final = """
-INSERT INTO store (version) VALUES ({version}) ON CONFLICT DO NOTHING;
+INSERT INTO store (version, allows_reset) VALUES ({version}, {allows_reset}) ON CONFLICT DO NOTHING;
 INSERT INTO membership (version, body) VALUES (0, '') ON CONFLICT DO NOTHING;
 """
 
@@ -33,11 +33,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def init_sql(schema: str, role: str | None = None) -> str:
+def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False) -> str:
     """The SQL that makes an empty store; it changes nothing of a store that is there.
 
     Arguments:
         role: a role without the right to change tables, which shall be able to serve the store.
+        allows_reset: see Engine.allows_reset.
     """
     name = quoted(schema)
     parts = [
@@ -48,7 +49,7 @@ def init_sql(schema: str, role: str | None = None) -> str:
         f"SET LOCAL search_path = {name};",
         "SET LOCAL client_min_messages = warning;",
         *(_text("tables.sql"), _text("functions.sql")),
-        _FIRST_ROWS.format(version=VERSION),
+        _FIRST_ROWS.format(version=VERSION, allows_reset=allows_reset),
     ]
     if role is not None:
         to = quoted(role)
