@@ -17,6 +17,7 @@ from strongroom.engines.postgres.session import DEFAULTS, StoreRefused
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _TIMEOUT_S: Final = 3.0
+_HOST_PARAMETERS: Final = ("host", "hostaddr", "port")
 _LEVEL: Final = re.compile(r"synchronous_commit\s*=\s*([a-z_]+)")
 
 
@@ -51,7 +52,9 @@ def address_of(url: str) -> Address:
             "postgresql://USER:PASSWORD@HOST1,HOST2/DATABASE?PARAMETER=VALUE, and signs like @ in "
             "a password are written as %40"
         ) from None
-    given = {one.keyword.decode(): one.val.decode() for one in options if one.val is not None}
+    given = _values(options)
+    if not {"host", "hostaddr", "service"} & given.keys():
+        given = {**_hosts_of_environment(), **given}
     level = _LEVEL.search(given.get("options", ""))
     parameters = {**DEFAULTS, **given}
     hosts = tuple(_conninfo({**parameters, **one}) for one in _single_hosts(given))
@@ -60,9 +63,19 @@ def address_of(url: str) -> Address:
     return Address(_shown(given), None if level is None else level[1], hosts, timeout_s)
 
 
+def _hosts_of_environment() -> dict[str, str]:
+    """PGHOST may name several hosts, too."""
+    found = _values(pq.Conninfo.get_defaults())
+    return {name: found[name] for name in _HOST_PARAMETERS if name in found}
+
+
+def _values(options: list[pq.ConninfoOption]) -> dict[str, str]:
+    return {one.keyword.decode(): one.val.decode() for one in options if one.val is not None}
+
+
 def _single_hosts(given: dict[str, str]) -> list[dict[str, str]]:
     """The parameters host, hostaddr and port for each host of their lists."""
-    lists = {name: given[name].split(",") for name in ("host", "hostaddr", "port") if name in given}
+    lists = {name: given[name].split(",") for name in _HOST_PARAMETERS if name in given}
     count = max((len(one) for name, one in lists.items() if name != "port"), default=1)
     # One port is that of all hosts.
     return [

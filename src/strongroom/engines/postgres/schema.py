@@ -43,6 +43,7 @@ def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False
     name = quoted(schema)
     parts = [
         "BEGIN;",
+        "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;",
         # Two gateways may begin at the same time.
         "SELECT pg_advisory_xact_lock(hashtext('strongroom store init'));",
         f"CREATE SCHEMA IF NOT EXISTS {name};",
