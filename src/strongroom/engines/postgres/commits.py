@@ -230,9 +230,8 @@ class Commits:
         self._adoptions.begin(adopted)
         happened: list[Unit] = []
         try:
-            if self._space.is_tight:
-                await self._check_space(lane, batch.units)
-            happened = await self._sent(lane, batch, number)
+            if await self._has_room(lane, batch.units):
+                happened = await self._sent(lane, batch, number)
         finally:
             for unit in happened:
                 for content_id in unit.adopt:
@@ -284,6 +283,8 @@ class Commits:
         except SessionLost:
             failed = await self._outcome(lane, batch, number)
         except SqlError as error:
+            if error.state == _SUPERSEDED:
+                session.close()
             return await self._refused(units, error)
         finally:
             impatient.cancel()
@@ -359,9 +360,16 @@ class Commits:
             update.is_alone = update.is_alone or alone
         self._queue.extendleft(reversed(updates))
 
-    async def _check_space(self, lane: Lane, units: Sequence[Unit]) -> None:
-        """Judge the only decision of a batch by its purpose (rule 6 of base.py). Raises: Full."""
-        (decided,) = [one for unit in units for one in unit.members]
+    async def _has_room(self, lane: Lane, units: Sequence[Unit]) -> bool:
+        """Judge a decision by its purpose (rule 6 of base.py), if space is tight. Return False if
+        the batch has several, which are then decided again, each for itself. Raises: Full."""
+        if not self._space.is_tight:
+            return True
+        members = [one for unit in units for one in unit.members]
+        if len(members) > 1:
+            self._requeue(units, alone=True)
+            return False
+        (decided,) = members
         writes = values_after(decided.steps)
         order = list(writes)
         before: dict[Ref, Record] = {}
@@ -374,6 +382,7 @@ class Commits:
         growth = growth_bytes(writes, before.get)
         if growth > 0 and not self._space.has_room(growth, purpose):
             raise Full(purpose)
+        return True
 
 
 def _meets(update: Update, by_slot: Mapping[int, set[int]]) -> bool:
