@@ -41,7 +41,7 @@ from strongroom.engines.postgres.batches import Batch, Unit, Update
 from strongroom.engines.postgres.lanes import AGAIN_S, PATIENCE_S, Lane, Pool, run_again
 from strongroom.engines.postgres.places import place_of
 from strongroom.engines.postgres.schema import COMMIT, READ, SIZES
-from strongroom.engines.postgres.session import SessionLost, SqlError
+from strongroom.engines.postgres.session import Away, SessionLost, SqlError
 from strongroom.engines.postgres.space import Space
 from strongroom.values import Purpose
 
@@ -320,7 +320,7 @@ class Commits:
         """The server refused the whole batch, and nothing happened."""
         if error.state == _DEAD:
             self._gate.died()
-            raise Unavailable("this gateway was declared dead: nothing was changed")
+            raise Away("this gateway was declared dead: nothing was changed")
         if not error.is_transient and error.state != _SUPERSEDED:
             raise error.as_engine_error()
         await asyncio.sleep(AGAIN_S)

@@ -22,6 +22,7 @@ from strongroom.engines.membership import (
 )
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.members import Members, Seen
+from strongroom.engines.postgres.session import Away
 from strongroom.engines.postgres.shared_time import SharedTime
 
 _BEAT_S: Final = 1.0
@@ -223,9 +224,9 @@ class PostgresGateways:
     def unavailability(self) -> Unavailable | None:
         """Why it may neither read nor commit; None if it may."""
         if self.is_dead:
-            return Unavailable(_DEAD)
+            return Away(_DEAD)
         if self.state.is_late(self._boot_ticks()):
-            return Unavailable(_LATE)
+            return Away(_LATE)
         return None
 
     async def ensure_serving(self) -> None:

@@ -14,11 +14,11 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
 
-from strongroom.engines.base import Unavailable
 from strongroom.engines.postgres.address import Address
 from strongroom.engines.postgres.checks import settle
 from strongroom.engines.postgres.schema import STATEMENTS
 from strongroom.engines.postgres.session import (
+    Away,
     Session,
     SessionLost,
     SqlError,
@@ -174,14 +174,12 @@ def _close_opened(task: asyncio.Task[Session]) -> None:
         task.result().close()
 
 
-def unavailable(error: Exception | None) -> Unavailable:
+def unavailable(error: Exception | None) -> Away:
     """Why the database cannot be used, in words for users."""
-    if isinstance(error, StoreRefused):
-        return error
     text = str(error or "") or "it does not answer"
     if any(sign in text for sign in _TOO_MANY):
         _log.error(
             "PostgreSQL has no connection left: raise its max_connections, or lower "
             "--store-connections at the gateways"
         )
-    return Unavailable(f"the database cannot be reached: {text}")
+    return Away(f"the database cannot be reached: {text}")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import psycopg
 from psycopg import pq
 
-from strongroom.engines.base import Full, Unavailable
+from strongroom.engines.base import Busy, Full, Unavailable
 from strongroom.engines.postgres.schema import Statement
 
 if TYPE_CHECKING:
@@ -46,6 +46,11 @@ DEFAULTS: Final = {
     "tcp_user_timeout": "10000",
 }
 """Parameters of libpq where the URL does not give them."""
+
+
+class Away(Unavailable, Busy):
+    """The database does not answer, or this gateway may not use it at present; this call changed
+    nothing. The same call may succeed soon."""
 
 
 class StoreRefused(Unavailable):
