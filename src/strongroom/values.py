@@ -331,6 +331,30 @@ class StoreFacts(msgspec.Struct, frozen=True):
     decisions: int = 0
 
 
+class GatewayFacts(msgspec.Struct, frozen=True):
+    """What an operator watches of a gateway to a store in a database.
+
+    Attributes:
+        gateways: how many are live.
+        heartbeat_age_s: since its last heartbeat was sent that the store accepted.
+        clock_ahead_s: how far this machine's clock is ahead of the database's.
+        used_bytes, quota_bytes: of keys, values and bodies; no quota = None.
+        sessions: how often it connected to the database.
+        commits, commits_s, decisions: as in StoreFacts.
+    """
+
+    number: int
+    gateways: int
+    heartbeat_age_s: float
+    clock_ahead_s: float
+    used_bytes: int
+    quota_bytes: int | None
+    sessions: int
+    commits: tuple[tuple[float, int], ...]
+    commits_s: float
+    decisions: int
+
+
 class ScrubFacts(msgspec.Struct, frozen=True):
     """What an operator watches of the scrub of a store.
 

@@ -247,9 +247,13 @@ class GatewayState:
         self._sent = max(self._sent, sent)
         self._learn(table)
 
+    def heartbeat_age(self, now: int) -> int:
+        """Return the ticks since it sent the last heartbeat that was accepted, by its own clock."""
+        return now - self._sent
+
     def is_late(self, now: int) -> bool:
         """Return whether the gateway must stop, because it may have been declared dead."""
-        return now - self._sent > LATE_TICKS
+        return self.heartbeat_age(now) > LATE_TICKS
 
     def begin_reading(self) -> GatewayReaderMark:
         """Enter a reader at the floor that the gateway knows, and return its mark."""

@@ -159,11 +159,11 @@ class Telemetry:
             seconds.add_metric((operation,), times.buckets(), times.sum_s)
         yield requests
         yield seconds
-        yield _counter("received_bytes", "Bytes of request bodies.", self._received_bytes)
-        yield _counter("sent_bytes", "Bytes of answers, heads included.", self._sent_bytes)
-        yield _counter("incomplete_answers", "Answers not sent whole.", self._incomplete)
-        yield _gauge("connections", "Connections open.", self._connections())
-        yield _gauge("waiters", "Records that requests wait for.", self._waiters())
+        yield counter("received_bytes", "Bytes of request bodies.", self._received_bytes)
+        yield counter("sent_bytes", "Bytes of answers, heads included.", self._sent_bytes)
+        yield counter("incomplete_answers", "Answers not sent whole.", self._incomplete)
+        yield gauge("connections", "Connections open.", self._connections())
+        yield gauge("waiters", "Records that requests wait for.", self._waiters())
         for source in self._sources:
             yield from source.collect()
 
@@ -203,10 +203,10 @@ class ConnectionMetrics:
 
     def collect(self) -> Iterator[Metric]:
         ended, refused = self._budget.closed_for_newcomers, self._budget.refused
-        yield _counter(
+        yield counter(
             "connections_closed_for_newcomers", "Connections ended for a newcomer.", ended
         )
-        yield _counter("connections_refused", "Newcomers refused.", refused)
+        yield counter("connections_refused", "Newcomers refused.", refused)
 
 
 class StoreMetrics:
@@ -224,30 +224,30 @@ class StoreMetrics:
         except OSError as error:
             _log.warning("the metrics of the disk are left out: %s", error)
             return
-        yield _gauge("disk_free_bytes", "Free space of the disk.", facts.free_bytes)
-        yield _gauge("disk_full", "1: new data is refused (507), or was just now.", facts.is_full)
-        yield _gauge("ballast_bytes", "The reserve for a full disk.", facts.ballast_bytes)
+        yield gauge("disk_free_bytes", "Free space of the disk.", facts.free_bytes)
+        yield gauge("disk_full", "1: new data is refused (507), or was just now.", facts.is_full)
+        yield gauge("ballast_bytes", "The reserve for a full disk.", facts.ballast_bytes)
         whole_bytes = facts.ballast_whole_bytes
-        yield _gauge("ballast_whole_bytes", "The reserve when it is whole.", whole_bytes)
+        yield gauge("ballast_whole_bytes", "The reserve when it is whole.", whole_bytes)
         sizes = GaugeMetricFamily("strongroom_data_bytes", "Lengths of files.", labels=("part",))
         sizes.add_metric(("records",), facts.records_bytes)
         sizes.add_metric(("log",), facts.log_bytes)
         sizes.add_metric(("segments",), facts.segments_bytes)
         yield sizes
-        yield _gauge("live_bytes", "What is needed of the segments.", facts.live_bytes)
-        yield _histogram(
+        yield gauge("live_bytes", "What is needed of the segments.", facts.live_bytes)
+        yield histogram(
             "commit_seconds",
             "Commits of records, with their sync to the disk.",
             facts.commits,
             facts.commits_s,
         )
-        yield _histogram(
+        yield histogram(
             "segment_sync_seconds",
             "Syncs of larger bodies to the disk.",
             facts.segment_syncs,
             facts.segment_syncs_s,
         )
-        yield _counter("damaged_reads", "Reads that found damaged data.", facts.damaged_reads)
+        yield counter("damaged_reads", "Reads that found damaged data.", facts.damaged_reads)
         if facts.backup_ended_s is not None:
             yield GaugeMetricFamily(
                 "strongroom_last_backup_timestamp_seconds",
@@ -263,15 +263,15 @@ class ScrubMetrics:
     def collect(self) -> Iterator[Metric]:
         facts = self._facts()
         interval = "How long a pass of the scrub may take, and how often one begins."
-        yield _gauge("scrub_interval_seconds", interval, facts.interval_s)
-        yield _gauge("scrub_progress_ratio", "How much of its pass is read.", facts.progress)
-        yield _counter("scrub_read_bytes", "What the scrub has read.", facts.read_bytes)
-        yield _gauge("scrub_damaged", "Places that the scrub found damaged.", facts.damaged)
+        yield gauge("scrub_interval_seconds", interval, facts.interval_s)
+        yield gauge("scrub_progress_ratio", "How much of its pass is read.", facts.progress)
+        yield counter("scrub_read_bytes", "What the scrub has read.", facts.read_bytes)
+        yield gauge("scrub_damaged", "Places that the scrub found damaged.", facts.damaged)
         began = "When the last pass of the scrub began."
-        yield _gauge("scrub_pass_started_timestamp_seconds", began, facts.began_s)
+        yield gauge("scrub_pass_started_timestamp_seconds", began, facts.began_s)
         if facts.ended_s is not None:
             last = "When a pass of the scrub was complete last."
-            yield _gauge("scrub_last_completed_timestamp_seconds", last, facts.ended_s)
+            yield gauge("scrub_last_completed_timestamp_seconds", last, facts.ended_s)
 
 
 class JobMetrics:
@@ -280,12 +280,12 @@ class JobMetrics:
 
     def collect(self) -> Iterator[Metric]:
         facts = self._facts()
-        yield _gauge("jobs_running", "Jobs that run now.", facts.running)
-        yield _gauge("jobs_failing", "Jobs that failed and are tried again.", facts.failing)
-        yield _counter("jobs_done", "Jobs that were finished.", facts.done)
+        yield gauge("jobs_running", "Jobs that run now.", facts.running)
+        yield gauge("jobs_failing", "Jobs that failed and are tried again.", facts.failing)
+        yield counter("jobs_done", "Jobs that were finished.", facts.done)
 
 
-def _histogram(
+def histogram(
     name: str, what: str, by_bound: tuple[tuple[float, int], ...], sum_s: float
 ) -> Metric:
     from prometheus_client.metrics_core import HistogramMetricFamily
@@ -298,13 +298,13 @@ def _histogram(
     return family
 
 
-def _counter(name: str, what: str, count: int) -> Metric:
+def counter(name: str, what: str, count: int) -> Metric:
     from prometheus_client.metrics_core import CounterMetricFamily
 
     return CounterMetricFamily(f"strongroom_{name}", what, value=count)
 
 
-def _gauge(name: str, what: str, count: float) -> Metric:
+def gauge(name: str, what: str, count: float) -> Metric:
     from prometheus_client.metrics_core import GaugeMetricFamily
 
     return GaugeMetricFamily(f"strongroom_{name}", what, value=count)

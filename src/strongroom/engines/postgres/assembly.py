@@ -117,7 +117,7 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     sent = clock.boot_ticks()
     run, seen = await joined(members)
     used = clock if options.table_clock is not None else own_clock
-    engine = _assembled(opener, members, run, seen, used, sent, options)
+    engine = _assembled(opener, members, run, seen, own_clock, used, sent, options)
     try:
         await _check_sessions(engine, opener, options.connections)
     except BaseException:
@@ -150,6 +150,7 @@ def _assembled(
     members: Members,
     run: GatewayRun,
     seen: Seen,
+    database_clock: DatabaseClock,
     clock: Clock,
     sent_boot: int,
     options: PostgresOptions,
@@ -199,7 +200,18 @@ def _assembled(
     )
     commits = Commits(updating, gate, contents.adoptions, space, flights)
     parts = Parts(
-        *(opener.address.shown, life, time, watchers, members, gateways, updating, reading),
+        *(
+            opener.address.shown,
+            opener,
+            database_clock,
+            life,
+            time,
+            watchers,
+            members,
+            gateways,
+            updating,
+            reading,
+        ),
         *(records, commits, contents, waits, space),
     )
     return PostgresEngine(parts, allows_reset=seen.allows_reset, beats=options.beats)

@@ -29,7 +29,7 @@ class DatabaseClock:
         self._measured: deque[tuple[int, int]] = deque(maxlen=_KEPT)
 
     @property
-    def skew_s(self) -> float:
+    def ahead_s(self) -> float:
         """How far this machine's wall time is ahead of the database's, in seconds."""
         ahead = self._clock.wall_ticks() - self.wall_ticks()
         return ahead / TICKS_PER_S

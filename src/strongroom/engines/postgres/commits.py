@@ -24,6 +24,7 @@ from typing import Any, Final
 
 import msgspec
 
+from strongroom.clock import elapsed_s
 from strongroom.engines.adoptions import Adoptions
 from strongroom.engines.base import (
     CommitUnknown,
@@ -36,6 +37,7 @@ from strongroom.engines.base import (
     Unavailable,
 )
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
+from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.batches import Batch, Unit, Update
 from strongroom.engines.postgres.lanes import AGAIN_S, PATIENCE_S, Lane, Pool, run_again
@@ -99,6 +101,7 @@ class Commits:
     """See Engine.update.
 
     Attributes:
+        times: how long the statements of commits took.
         before_commit: awaited between a decision and its commit, so that a test can hold it back.
     """
 
@@ -124,6 +127,7 @@ class Commits:
         self._numbers = itertools.count((gate.incarnation << _RUN_BITS) + 1)
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_scheduled = False
+        self.times = CommitTimes()
         self.patience_s = PATIENCE_S
         self.before_commit: Callable[[], Awaitable[None]] | None = None
 
@@ -272,8 +276,10 @@ class Commits:
         await self._pause()
         units, session = batch.units, await lane.session()
         impatient = asyncio.get_running_loop().call_later(self.patience_s, _tell_unknown, units)
+        began_s = elapsed_s()
         try:
             answer = await session.run(COMMIT, *self._arguments(lane, number, batch))
+            self.times.note(elapsed_s() - began_s)
             failed_units, newest, grown = answer.rows[0]
             failed = wire.numbers_of(failed_units or b"")
             if answer.warned and len(failed) < len(units):
@@ -343,6 +349,7 @@ class Commits:
         if changed:
             self._gate.committed(changed)
         for unit in happened:
+            self.times.decisions += len(unit.members)
             for decided in unit.members:
                 decided.deliver()
         return happened

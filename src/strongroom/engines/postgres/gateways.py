@@ -24,6 +24,7 @@ from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.members import Members, Seen
 from strongroom.engines.postgres.session import Away
 from strongroom.engines.postgres.shared_time import SharedTime
+from strongroom.values import TICKS_PER_S
 
 _BEAT_S: Final = 1.0
 _PAUSES_S: Final = (0.005, 0.02, 0.05, 0.1)
@@ -107,6 +108,11 @@ class PostgresGateways:
         """The table as it was last seen."""
         assert self._members.seen is not None
         return self._members.seen.table
+
+    @property
+    def heartbeat_age_s(self) -> float:
+        """How long ago its last heartbeat was sent that was accepted."""
+        return self.state.heartbeat_age(self._boot_ticks()) / TICKS_PER_S
 
     @property
     def is_alone(self) -> bool:

@@ -50,12 +50,14 @@ class Opener:
 
     Attributes:
         settings: those of the server, as the last session found them.
+        sessions: how many were opened.
     """
 
     def __init__(self, address: Address, schema: str) -> None:
         self.address = address
         self.schema = schema
         self.settings: dict[str, str] = {}
+        self.sessions = 0
         self._timeline = 0
         self._sessions: WeakSet[Session] = WeakSet()
 
@@ -92,6 +94,7 @@ class Opener:
             session.close()
             raise
         self._sessions.add(session)
+        self.sessions += 1
         return session
 
     def _check_timeline(self, session: Session) -> None:

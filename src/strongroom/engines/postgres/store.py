@@ -30,12 +30,14 @@ from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
 from strongroom.engines.postgres import wire
+from strongroom.engines.postgres.clock import DatabaseClock
 from strongroom.engines.postgres.commits import Commits
 from strongroom.engines.postgres.contents import PostgresContents
 from strongroom.engines.postgres.gateways import PostgresGateways
 from strongroom.engines.postgres.lanes import Lane, Pool
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.members import Members
+from strongroom.engines.postgres.openers import Opener
 from strongroom.engines.postgres.records import Records
 from strongroom.engines.postgres.schema import FORGET_PARTITIONS, READ, SHIFT
 from strongroom.engines.postgres.shared_time import SharedTime
@@ -43,7 +45,7 @@ from strongroom.engines.postgres.space import Space
 from strongroom.engines.postgres.waiting import Waits
 from strongroom.engines.watchers import WaitingEngine, Watchers
 from strongroom.slices import SliceTurns
-from strongroom.values import Health, Purpose
+from strongroom.values import GatewayFacts, Health, Purpose
 
 T = TypeVar("T")
 
@@ -59,11 +61,14 @@ class Parts(msgspec.Struct, frozen=True):
 
     Attributes:
         shown: hosts and database, as they may be shown.
+        clock: that of the database, as this machine knows it.
         updating: the lanes of updates.
         reading: the lanes of everything that may be repeated.
     """
 
     shown: str
+    opener: Opener
+    clock: DatabaseClock
     life: Life
     time: SharedTime
     watchers: Watchers
@@ -104,6 +109,22 @@ class PostgresEngine(WaitingEngine):
     @property
     def space(self) -> Space:
         return self._parts.space
+
+    def facts(self) -> GatewayFacts:
+        """What an operator watches of this gateway."""
+        parts, times = self._parts, self._parts.commits.times
+        return GatewayFacts(
+            number=self.gateways.number,
+            gateways=len(self.gateways.table.rows),
+            heartbeat_age_s=self.gateways.heartbeat_age_s,
+            clock_ahead_s=parts.clock.ahead_s,
+            used_bytes=parts.space.used_bytes,
+            quota_bytes=parts.space.quota_bytes,
+            sessions=parts.opener.sessions,
+            commits=times.by_bound(),
+            commits_s=times.sum_s,
+            decisions=times.decisions,
+        )
 
     @property
     def before_commit(self) -> Callable[[], Awaitable[None]] | None:
