@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import math
 import random
 from collections.abc import Mapping, Sequence
 
@@ -48,7 +49,11 @@ def _updates(random_: random.Random, loop: asyncio.AbstractEventLoop) -> list[Up
         reads = [_ref(random_) for _ in range(random_.randrange(3))]
         writes = [_ref(random_) for _ in range(random_.randrange(3))]
         decide = _decision(reads, writes, random_.random() < 0.2)
-        made.append(Update(0, frozenset((0,)), reads, decide, Purpose.GROWTH, loop.create_future()))
+        made.append(
+            Update(
+                0, frozenset((0,)), reads, decide, Purpose.GROWTH, loop.create_future(), math.inf
+            )
+        )
     return made
 
 
@@ -63,7 +68,7 @@ def _batch(
         last[0] = next(stamps)
         return last[0]
 
-    batch = Batch(records, stamp, _numbers.of, lambda steps: None)
+    batch = Batch(records, stamp, _numbers, lambda steps: None)
     at_once = []
     for update in updates:
         decided = batch.decide(update)
@@ -141,6 +146,7 @@ def test_a_batch_with_many_partitions_takes_the_lock_of_the_store_alone() -> Non
                 _decision((), refs, deletes=False),
                 Purpose.GROWTH,
                 loop.create_future(),
+                math.inf,
             )
             batch, _, _ = _batch({}, [update])
             assert len(wire.numbers_of(batch.arguments()[0])) == locks

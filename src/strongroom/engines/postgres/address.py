@@ -6,7 +6,9 @@ Lives here: the check of a URL, and its form without secrets. Source: PostgreSQL
 
 from __future__ import annotations
 
+import asyncio
 import re
+import socket
 from typing import Final
 
 import msgspec
@@ -27,13 +29,13 @@ class Address(msgspec.Struct, frozen=True):
     Attributes:
         shown: hosts and database, without the user and all secrets.
         demanded: the synchronous_commit that the URL sets.
-        hosts: libpq's connection string for each host.
+        hosts: the parameters of libpq for each host.
         timeout_s: for a connection to one of them.
     """
 
     shown: str
     demanded: str | None
-    hosts: tuple[bytes, ...]
+    hosts: tuple[dict[str, str], ...]
     timeout_s: float
 
     def __repr__(self) -> str:
@@ -57,7 +59,7 @@ def address_of(url: str) -> Address:
         given = {**_hosts_of_environment(), **given}
     level = _LEVEL.search(given.get("options", ""))
     parameters = {**DEFAULTS, **given}
-    hosts = tuple(_conninfo({**parameters, **one}) for one in _single_hosts(given))
+    hosts = tuple({**parameters, **one} for one in _single_hosts(given))
     timeout = parameters["connect_timeout"]
     timeout_s = float(timeout) if timeout.isdigit() and int(timeout) > 0 else _TIMEOUT_S
     return Address(_shown(given), None if level is None else level[1], hosts, timeout_s)
@@ -82,6 +84,20 @@ def _single_hosts(given: dict[str, str]) -> list[dict[str, str]]:
         {name: one[at] if len(one) > 1 else one[0] for name, one in lists.items()}
         for at in range(count)
     ]
+
+
+async def conninfos(parameters: dict[str, str]) -> list[bytes]:
+    """Return libpq's connection string for each address of a host. libpq itself would look the
+    address up while the event loop stands still.
+
+    Raises: OSError: the name has no address at present.
+    """
+    host = parameters.get("host", "")
+    if not host or host.startswith(("/", "@")) or "hostaddr" in parameters:
+        return [_conninfo(parameters)]
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    addresses = dict.fromkeys(str(address[0]) for *_, address in found)
+    return [_conninfo({**parameters, "hostaddr": one}) for one in addresses]
 
 
 def _conninfo(parameters: dict[str, str]) -> bytes:

@@ -13,7 +13,7 @@ import msgspec
 
 from strongroom.clock import Clock
 from strongroom.engines.membership import GatewayRun, GatewayState
-from strongroom.engines.postgres.address import Address, address_of
+from strongroom.engines.postgres.address import Address, address_of, conninfos
 from strongroom.engines.postgres.clock import DatabaseClock
 from strongroom.engines.postgres.commits import Commits, Flights, Gate
 from strongroom.engines.postgres.contents import PostgresContents, Writer
@@ -78,24 +78,28 @@ async def init_store(url: str, schema: str = DEFAULT_SCHEMA) -> None:
 
 
 async def _run_script(address: Address, sql: str) -> None:
+    session = await _writable(address)
+    try:
+        await session.script(sql)
+    except SqlError as error:
+        if error.state == "42501":
+            raise StoreMissing(MISSING) from None
+        raise StoreRefused(f"the store cannot be made: {error}") from None
+    except SessionLost as error:
+        raise unavailable(error) from None
+    finally:
+        session.close()
+
+
+async def _writable(address: Address) -> Session:
+    """A session at the first host that may be written to. Raises: Unavailable, StoreRefused."""
     failure: Exception | None = None
-    for conninfo in address.hosts:
+    for parameters in address.hosts:
         try:
-            session = await Session.connect(conninfo, address.timeout_s)
-        except SessionLost as error:
+            for conninfo in await conninfos(parameters):
+                return await Session.connect(conninfo, address.timeout_s)
+        except (SessionLost, OSError) as error:
             failure = error
-            continue
-        try:
-            await session.script(sql)
-        except SqlError as error:
-            if error.state == "42501":
-                raise StoreMissing(MISSING) from None
-            raise StoreRefused(f"the store cannot be made: {error}") from None
-        except SessionLost as error:
-            raise unavailable(error) from None
-        finally:
-            session.close()
-        return
     raise unavailable(failure)
 
 
@@ -115,7 +119,11 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
         opener, own_clock, options.table_clock, notices.notified, notices.session_opened
     )
     sent = clock.boot_ticks()
-    run, seen = await joined(members)
+    try:
+        run, seen = await joined(members)
+    except BaseException:
+        await members.close()
+        raise
     used = clock if options.table_clock is not None else own_clock
     engine = _assembled(opener, members, run, seen, own_clock, used, sent, options)
     try:
@@ -196,7 +204,7 @@ def _assembled(
         gateways.ensure_live,
         gateways.died,
         waits.committed,
-        numbers.of,
+        numbers,
     )
     commits = Commits(updating, gate, contents.adoptions, space, flights)
     parts = Parts(

@@ -19,14 +19,13 @@ import msgspec
 from strongroom.engines.base import Decide, Partition, Record, Ref, Step
 from strongroom.engines.bounds import check_steps
 from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.places import place_of
+from strongroom.engines.postgres.places import LockNumbers, place_of
 from strongroom.values import Purpose
 
 LOCKS_MAX: Final = 256
 _SINGLE_LOCKS_MAX: Final = 512
 """A batch with more locks takes the store's own in place of them: PostgreSQL has room for some
 thousands in all sessions together."""
-STORE_LOCK: Final = 0
 BYTES_MAX: Final = 8 * 1024 * 1024
 
 
@@ -36,6 +35,7 @@ class Update:
     Attributes:
         home: the number of its partition.
         partitions: the numbers of its partition and of those that it reads.
+        until_s: until then its caller waits, by the loop's clock.
         was_put_off: whether another lane wrote what it read, so that it had to wait.
         is_alone: whether it must be the only one of its batch.
     """
@@ -48,6 +48,7 @@ class Update:
         "partitions",
         "purpose",
         "reads",
+        "until_s",
         "was_put_off",
     )
 
@@ -59,6 +60,7 @@ class Update:
         decide: Decide[Any],
         purpose: Purpose,
         answer: asyncio.Future[Any],
+        until_s: float,
     ) -> None:
         self.home = home
         self.partitions = partitions
@@ -66,6 +68,7 @@ class Update:
         self.decide = decide
         self.purpose = purpose
         self.answer = answer
+        self.until_s = until_s
         self.is_alone = self.was_put_off = False
 
     @property
@@ -136,7 +139,6 @@ class Batch:
     Arguments:
         records: what was read, by address.
         stamp: gives the next stamp.
-        number_of: see `LockNumbers.of`.
         check_adoptions: raises ValueError if a content is not free to be adopted.
     """
 
@@ -144,12 +146,13 @@ class Batch:
         self,
         records: Mapping[Ref, Record | None],
         stamp: Callable[[], int],
-        number_of: Callable[[Partition], int],
+        numbers: LockNumbers,
         check_adoptions: Callable[[Sequence[Step]], None],
     ) -> None:
         self._records = records
         self._stamp = stamp
-        self._number_of = number_of
+        self._numbers = numbers
+        self._number_of = numbers.of
         self._check_adoptions = check_adoptions
         self._written: dict[Ref, Record | None] = {}
         self._by_partition: dict[int, Unit] = {}
@@ -261,9 +264,9 @@ class Batch:
         exclusive = {*self._by_partition, *self._by_content}
         locks = exclusive | self._shared
         if len(locks) > _SINGLE_LOCKS_MAX:
-            return [STORE_LOCK], {STORE_LOCK}
+            return [self._numbers.store], {self._numbers.store}
         # The first of all, so that no two batches wait for each other.
-        return [STORE_LOCK, *sorted(locks)], exclusive
+        return [self._numbers.store, *sorted(locks)], exclusive
 
 
 def _columns(

@@ -18,6 +18,11 @@ _SETTINGS: Final = {
     "idle_in_transaction_session_timeout": "0",
     "transaction_timeout": "0",
     "client_connection_check_interval": "2000",
+    # The server detects that this machine is gone.
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
     "client_min_messages": "warning",  # a commit that no standby has confirmed is warned of
     "client_encoding": "UTF8",
     "work_mem": "16MB",  # a page of a scan stays in memory
@@ -51,7 +56,9 @@ async def settle(session: Session, schema: str, demanded: str | None) -> dict[st
         f"SELECT set_config(s.name, s.value, false) FROM (VALUES {sets}) AS s(name, value) "
         "WHERE s.name IN (SELECT name FROM pg_settings)"
     )
-    await session.simple("SELECT set_config('search_path', quote_ident($1), false)", schema)
+    await session.simple(
+        "SELECT set_config('search_path', quote_ident($1) || ', pg_temp', false)", schema
+    )
     shown = ", ".join(f"current_setting('{name}')" for name in _READ)
     (row,) = await session.simple(f"SELECT {shown}, pg_is_in_recovery()")
     found = dict(zip((*_READ, "recovery"), row, strict=True))

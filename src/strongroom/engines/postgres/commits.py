@@ -41,7 +41,8 @@ from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.batches import Batch, Unit, Update
 from strongroom.engines.postgres.lanes import AGAIN_S, PATIENCE_S, Lane, Pool, run_again
-from strongroom.engines.postgres.places import place_of
+from strongroom.engines.postgres.openers import unavailable
+from strongroom.engines.postgres.places import LockNumbers, place_of
 from strongroom.engines.postgres.schema import COMMIT, READ, SIZES
 from strongroom.engines.postgres.session import Away, SessionLost, SqlError
 from strongroom.engines.postgres.space import Space
@@ -51,6 +52,7 @@ _UPDATES_MAX: Final = 128
 _DEAD: Final = "SR003"
 _SUPERSEDED: Final = "SR004"
 _UNKNOWN_S: Final = 3600.0
+_NOT_TOLD: Final = "the database did not tell the outcome of a commit in time"
 _RUN_BITS: Final = 40
 
 
@@ -66,7 +68,6 @@ class Gate(msgspec.Struct, frozen=True):
         ensure_live: raises Unavailable unless the gateway may commit; it may ask the database.
         died: is told when the database says that the gateway was declared dead.
         committed: is told which records have changed.
-        number_of: see `LockNumbers.of`.
     """
 
     number: int
@@ -77,7 +78,7 @@ class Gate(msgspec.Struct, frozen=True):
     ensure_live: Callable[[], Awaitable[None]]
     died: Callable[[], None]
     committed: Callable[[Sequence[Ref]], None]
-    number_of: Callable[[Partition], int]
+    numbers: LockNumbers
 
 
 class Flights:
@@ -101,6 +102,7 @@ class Commits:
     """See Engine.update.
 
     Attributes:
+        patience_s: how long a caller waits at most.
         times: how long the statements of commits took.
         before_commit: awaited between a decision and its commit, so that a test can hold it back.
     """
@@ -119,7 +121,8 @@ class Commits:
         self._space = space
         self._queue: deque[Update] = deque()
         self._free = list(pool.lanes)
-        # By slot: the partitions that its updates claim, and those that its decided batch writes.
+        # By slot: its updates, the partitions that they claim, those that its decided batch writes.
+        self._serving: dict[int, list[Update]] = {}
         self._claimed: dict[int, set[int]] = {}
         self._written: dict[int, set[int]] = {}
         self._flights = flights
@@ -136,29 +139,41 @@ class Commits:
     ) -> asyncio.Future[Any]:
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[Any] = loop.create_future()
-        number_of = self._gate.number_of
+        until_s = loop.time() + self.patience_s
+        number_of = self._gate.numbers.of
         home = number_of(partition)
         partitions = frozenset((home, *(number_of(ref.partition) for ref in reads)))
-        self._queue.append(Update(home, partitions, reads, decide, purpose, answer))
+        self._queue.append(Update(home, partitions, reads, decide, purpose, answer, until_s))
         self._schedule()
         return answer
+
+    def expire(self) -> None:
+        """Answer those who have waited for `patience_s`. What they wait for goes on, but for what
+        is not decided yet."""
+        now_s = asyncio.get_running_loop().time()
+        away = unavailable(None)
+        _fail([update for update in self._queue if update.until_s <= now_s], away)
+        for slot, updates in self._serving.items():
+            due = [update for update in updates if update.until_s <= now_s]
+            _fail(due, CommitUnknown(_NOT_TOLD) if slot in self._written else away)
 
     async def drain(self, limit_s: float) -> None:
         """Return when every update has its answer. After the limit, those left are unknown."""
         until_s = asyncio.get_running_loop().time() + limit_s
         while self._tasks or self._queue:
             self._start()
-            left_s = until_s - asyncio.get_running_loop().time()
-            done, _ = await asyncio.wait(
-                self._tasks, timeout=max(0.0, left_s), return_when=asyncio.FIRST_COMPLETED
-            )
+            if not self._tasks:
+                continue  # what was left in line had lost its callers
+            left_s = max(0.0, until_s - asyncio.get_running_loop().time())
+            ended = asyncio.FIRST_COMPLETED
+            done, _ = await asyncio.wait(self._tasks, timeout=left_s, return_when=ended)
             if not done:
                 break
+        _fail(list(self._queue), Unavailable("the store is closed"))
+        self._queue.clear()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
-        _fail(list(self._queue), Unavailable("the store is closed"))
-        self._queue.clear()
 
     def _schedule(self) -> None:
         if not self._is_scheduled and self._free:
@@ -169,6 +184,7 @@ class Commits:
         self._is_scheduled = False
         while self._free and (updates := self._taken()):
             lane = self._free.pop()
+            self._serving[lane.slot] = updates
             self._claimed[lane.slot] = set().union(*(update.claimed for update in updates))
             task = asyncio.ensure_future(self._serve(lane, updates))
             self._tasks.add(task)
@@ -176,7 +192,7 @@ class Commits:
 
     def _ended(self, lane: Lane, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
-        del self._claimed[lane.slot]
+        del self._serving[lane.slot], self._claimed[lane.slot]
         self._written.pop(lane.slot, None)
         self._free.append(lane)
         self._start()
@@ -212,7 +228,9 @@ class Commits:
             _fail(updates, CommitUnknown("the store was closed while it committed"))
             raise
         except Exception as error:
-            _fail(updates, Unavailable(f"the store could not commit: {error!r}"))
+            # Before a batch is decided, nothing is changed.
+            kind = CommitUnknown if lane.slot in self._written else Unavailable
+            _fail(updates, kind(f"the store could not commit: {error!r}"))
             raise
         finally:
             self._flights.end(number)
@@ -221,7 +239,7 @@ class Commits:
         batch = Batch(
             await self._read(lane, updates),
             lambda: self._stamp(number),
-            self._gate.number_of,
+            self._gate.numbers,
             self._adoptions.check,
         )
         put_off = [update for update in updates if not self._decided(batch, update)]
@@ -244,6 +262,8 @@ class Commits:
 
     def _decided(self, batch: Batch, update: Update) -> bool:
         """Make a decision, unless the batch is full, or another lane writes what it has read."""
+        if update.answer.done():
+            return True  # its caller has gone
         if batch.is_full:
             return False
         if _meets(update, self._written):
@@ -275,7 +295,6 @@ class Commits:
         """Send a batch, answer the units that happened, and return them."""
         await self._pause()
         units, session = batch.units, await lane.session()
-        impatient = asyncio.get_running_loop().call_later(self.patience_s, _tell_unknown, units)
         began_s = elapsed_s()
         try:
             answer = await session.run(COMMIT, *self._arguments(lane, number, batch))
@@ -292,8 +311,6 @@ class Commits:
             if error.state == _SUPERSEDED:
                 session.close()
             return await self._refused(units, error)
-        finally:
-            impatient.cancel()
         return self._settled(units, failed)
 
     async def _pause(self) -> None:
@@ -394,12 +411,6 @@ class Commits:
 
 def _meets(update: Update, by_slot: Mapping[int, set[int]]) -> bool:
     return any(not update.partitions.isdisjoint(numbers) for numbers in by_slot.values())
-
-
-def _tell_unknown(units: Sequence[Unit]) -> None:
-    """Callers do not wait longer for an outcome; it is still found out."""
-    unknown = CommitUnknown("the database did not tell the outcome of a commit in time")
-    _fail([one.update for unit in units for one in unit.members], unknown)
 
 
 def _fail(updates: Sequence[Update], error: Exception) -> None:

@@ -212,3 +212,37 @@ CREATE OR REPLACE FUNCTION follow_(
     )
     SELECT place, version, value FROM chain ORDER BY at
 $$;
+
+-- Contents that no commit will adopt. Their chunks are deleted by a statement of its own, which sees
+-- those that were written until the rows were locked.
+CREATE OR REPLACE FUNCTION discard_(ids bigint[], me integer, run bigint, my_slot integer)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    gone bigint[];
+    freed bigint;
+BEGIN
+    WITH deleted AS (
+        DELETE FROM contents WHERE id = ANY (ids) AND NOT is_adopted
+            AND gateway = me AND incarnation = run
+        RETURNING id, size
+    ) SELECT array_agg(id), coalesce(sum(size), 0) INTO gone, freed FROM deleted;
+    DELETE FROM chunks WHERE id = ANY (gone);
+    UPDATE outcomes SET bytes = bytes - freed WHERE gateway = me AND slot = my_slot;
+END $$;
+
+-- The same for what gateways wrote that are dead, or have begun anew since.
+CREATE OR REPLACE FUNCTION remove_orphans(me integer, my_slot integer)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    gone bigint[];
+    freed bigint;
+BEGIN
+    WITH deleted AS (
+        DELETE FROM contents c WHERE NOT c.is_adopted AND NOT EXISTS (
+            SELECT FROM gateways g
+            WHERE g.number = c.gateway AND g.incarnation = c.incarnation)
+        RETURNING c.id, c.size
+    ) SELECT array_agg(id), coalesce(sum(size), 0) INTO gone, freed FROM deleted;
+    DELETE FROM chunks WHERE id = ANY (gone);
+    UPDATE outcomes SET bytes = bytes - freed WHERE gateway = me AND slot = my_slot;
+END $$;

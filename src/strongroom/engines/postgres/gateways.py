@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from strongroom.engines import membership
-from strongroom.engines.base import Unavailable
+from strongroom.engines.base import EngineError, Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, ExclusiveRight, Horizon
 from strongroom.engines.membership import (
     GatewayReaderMark,
@@ -144,9 +144,12 @@ class PostgresGateways:
         changed = await self._members.change(rule)
         if changed is None or name in self._held:
             return None
-        self._held.add(name)
         # A gateway that was removed just now may have committed after the table was read.
-        self.state.observe((await self._members.look()).highest)
+        newest = (await self._members.look()).highest
+        if name in self._held:
+            return None
+        self._held.add(name)
+        self.state.observe(newest)
         return PostgresRight(self, name)
 
     def _without_dead(self, seen: Seen) -> MembershipTable:
@@ -198,7 +201,7 @@ class PostgresGateways:
 
         def rule(seen: Seen) -> tuple[MembershipTable, None] | None:
             nonlocal sent
-            sent = self._boot_ticks()
+            sent = seen.asked
             row = self.state.heartbeat(self._time.now(), self._in_flight())
             table = membership.beat(self._without_dead(seen), self.number, row, seen.now)
             return None if table is None else (table, None)
@@ -218,8 +221,10 @@ class PostgresGateways:
             if self.is_beating:
                 try:
                     await self.beat()
-                except Unavailable as error:
+                except EngineError as error:
                     _log.warning("no heartbeat: %s", error)
+                except Exception:
+                    _log.exception("no heartbeat; the next one is sent in a second")
 
     def died(self) -> None:
         """Take note that the gateway was declared dead. It commits and reads nothing any more."""
@@ -245,6 +250,9 @@ class PostgresGateways:
         if not self.is_dead and not self.state.is_late(self._boot_ticks()):
             return
         if self.is_beating and not self.is_dead:
+            await self.beat()
+        # The one under way may have begun before this gateway stood still.
+        if self.is_beating and not self.is_dead and self.state.is_late(self._boot_ticks()):
             await self.beat()
         if (error := self.unavailability()) is not None:
             raise error

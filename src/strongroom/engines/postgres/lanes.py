@@ -52,9 +52,10 @@ class Lane:
         """
         if self._session is not None and not self._session.is_lost:
             return self._session
-        if self._opening is None or self._opening.is_over:
+        if self._opening is None or self._opening.has_failed:
             self._opening = Opening(self._confirmed)
         self._session = await self._opening.session(patience_s)
+        self._opening = None
         return self._session
 
     async def _confirmed(self) -> Session:
@@ -75,6 +76,7 @@ class Lane:
             try:
                 answer = await session.run(CONFIRM, wire.int4(self._gateway), wire.int4(self.slot))
             except SqlError as error:
+                session.close()  # what the commit before came to is asked in another one
                 raise SessionLost(str(error)) from None
             epoch, batch, failed, _ = answer.rows[0]
             self.epoch = wire.number_of(epoch or b"")
@@ -82,6 +84,7 @@ class Lane:
             self.failed = wire.numbers_of(failed or b"")
             if not answer.warned:
                 return
+            await asyncio.sleep(AGAIN_S)
 
     def close(self) -> None:
         if self._opening is not None:
@@ -96,7 +99,7 @@ class Pool:
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self.lanes = lanes
         self._free = deque(lanes)
-        self._waiting: deque[asyncio.Future[None]] = deque()
+        self._waiting: deque[asyncio.Future[Lane]] = deque()
         self._writers = asyncio.Semaphore(max(1, len(lanes) // 2))
         self._running: set[asyncio.Task[Answer]] = set()
 
@@ -106,21 +109,21 @@ class Pool:
     @contextlib.asynccontextmanager
     async def lane(self) -> AsyncIterator[Lane]:
         """Lend a lane, in the order of the requests."""
-        while not self._free:
-            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._waiting.append(turn)
-            try:
-                await turn
-            except asyncio.CancelledError:
-                if turn.done() and not turn.cancelled():
-                    self._wake()
-                raise
-        lane = self._free.popleft()
+        lane = self._free.popleft() if self._free else await self._next()
         try:
             yield lane
         finally:
-            self._free.append(lane)
-            self._wake()
+            self._give(lane)
+
+    async def _next(self) -> Lane:
+        turn: asyncio.Future[Lane] = asyncio.get_running_loop().create_future()
+        self._waiting.append(turn)
+        try:
+            return await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self._give(turn.result())
+            raise
 
     async def run(self, statement: Statement, *values: bytes | None) -> Answer:
         """Execute a statement that changes nothing.
@@ -170,12 +173,14 @@ class Pool:
         async with self.lane() as lane:
             return await run_again(lane, statement, *values(lane.slot))
 
-    def _wake(self) -> None:
+    def _give(self, lane: Lane) -> None:
+        """Hand a lane to the first who waits."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                turn.set_result(lane)
                 return
+        self._free.append(lane)
 
     async def close(self) -> None:
         """End all sessions, and what waits for them."""
@@ -208,3 +213,4 @@ async def run_again(lane: Lane, statement: Statement, *values: bytes | None) -> 
             continue
         if not answer.warned:
             return answer
+        await asyncio.sleep(AGAIN_S)

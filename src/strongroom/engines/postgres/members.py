@@ -22,7 +22,7 @@ from strongroom.engines.postgres import wire
 from strongroom.engines.postgres.clock import DatabaseClock
 from strongroom.engines.postgres.lanes import AGAIN_S
 from strongroom.engines.postgres.openers import Opener, Opening, unavailable
-from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, VERSION
+from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, NOTIFY, VERSION
 from strongroom.engines.postgres.session import (
     Answer,
     Session,
@@ -47,6 +47,7 @@ class Seen(msgspec.Struct, frozen=True):
         now: the table's clock, without the shift.
         highest: the greatest stamp that was ever committed.
         used_bytes: see Space.
+        asked: the gateway's own boot clock before it asked.
         shift: by how many ticks a test has moved store time.
         salt: of the store.
     """
@@ -56,6 +57,7 @@ class Seen(msgspec.Struct, frozen=True):
     now: int
     highest: int
     used_bytes: int
+    asked: int
     shift: int
     salt: bytes
     allows_reset: bool
@@ -132,11 +134,7 @@ class Members:
     async def _send(self, payload: str, session: Session) -> None:
         assert self.seen is not None
         channel = channel_of(self.seen.salt)
-        # A hint need not be durable, so it waits for no standby.
-        await session.script(
-            "BEGIN; SET LOCAL synchronous_commit = off; "
-            f"SELECT pg_notify('{channel}', '{payload}'); COMMIT"
-        )
+        await session.run(NOTIFY, channel.encode(), payload.encode())
 
     async def close(self) -> None:
         for task in self._tasks:
@@ -189,9 +187,10 @@ class Members:
 
     async def _opened_session(self) -> Session:
         if self._session is None or self._session.is_lost:
-            if self._opening is None or self._opening.is_over:
+            if self._opening is None or self._opening.has_failed:
                 self._opening = Opening(self._open, accepts_refusal=self.seen is None)
             self._session = await self._opening.session(_START_S)
+            self._opening = None
             self._opened()
         return self._session
 
@@ -241,6 +240,7 @@ class Members:
             database,
             wire.number_of(highest or b""),
             wire.number_of(used or b""),
+            sent,
             moved,
             salt or b"",
             resets == b"\1",

@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
 
-from strongroom.engines.postgres.address import Address
+from strongroom.engines.postgres.address import Address, conninfos
 from strongroom.engines.postgres.checks import settle
 from strongroom.engines.postgres.schema import STATEMENTS
 from strongroom.engines.postgres.session import (
@@ -64,15 +64,23 @@ class Opener:
     async def open(self, notified: Callable[[str], None] | None = None) -> Session:
         """Try one host after the other. Raises: StoreRefused: as one of them, which may be written
         to; SessionLost: as the last one."""
-        failure: SessionLost | StoreRefused = SessionLost("the URL names no host")
-        for conninfo in self.address.hosts:
-            try:
-                return await self._open(conninfo, notified)
-            except SessionLost as error:
-                failure = failure if isinstance(failure, StoreRefused) else error
-            except StoreRefused as error:
-                failure = error
+        failure: SessionLost | StoreRefused = SessionLost("no host of the URL has an address")
+        for parameters in self.address.hosts:
+            for conninfo in await self._addresses(parameters):
+                try:
+                    return await self._open(conninfo, notified)
+                except SessionLost as error:
+                    failure = failure if isinstance(failure, StoreRefused) else error
+                except StoreRefused as error:
+                    failure = error
         raise failure
+
+    async def _addresses(self, parameters: dict[str, str]) -> list[bytes]:
+        try:
+            async with asyncio.timeout(self.address.timeout_s):
+                return await conninfos(parameters)
+        except (OSError, TimeoutError):
+            return []  # the next host may have one
 
     async def _open(self, conninfo: bytes, notified: Callable[[str], None] | None) -> Session:
         timeout_s = self.address.timeout_s
@@ -145,8 +153,10 @@ class Opening:
         self._task = asyncio.ensure_future(self._until_open())
 
     @property
-    def is_over(self) -> bool:
-        return self._task.done()
+    def has_failed(self) -> bool:
+        """Whether it has ended without a session."""
+        task = self._task
+        return task.done() and (task.cancelled() or task.exception() is not None)
 
     async def session(self, patience_s: float) -> Session:
         """Raises: Unavailable, with the reason of the last attempt."""

@@ -83,13 +83,20 @@ class LockNumbers:
 
     Arguments:
         salt: of the store, so that nobody can choose names with the same number.
+
+    Attributes:
+        store: the number of the store as a whole.
     """
 
     def __init__(self, salt: bytes) -> None:
         self._salt = salt
         self.of = lru_cache(maxsize=8192)(self._of)
+        self.store = self._number(b"store")
 
     def _of(self, partition: Partition) -> int:
         keyspace, name = partition
-        digest = blake2b(_escaped(keyspace) + _END + name, digest_size=8, key=self._salt).digest()
-        return int.from_bytes(digest, "big", signed=True) or 1  # 0 is the store's
+        return self._number(_escaped(keyspace) + _END + name)
+
+    def _number(self, text: bytes) -> int:
+        digest = blake2b(text, digest_size=8, key=self._salt).digest()
+        return int.from_bytes(digest, "big", signed=True)

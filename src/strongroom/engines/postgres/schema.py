@@ -28,6 +28,16 @@ def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
+# An older program must not replace the functions of a newer one.
+_NOT_OLDER: Final = """
+DO $$ BEGIN
+    IF (SELECT version FROM store) > {version} THEN
+        RAISE EXCEPTION 'the store has a newer version of its tables; use a newer Strongroom';
+    END IF;
+END $$;
+"""
+
+
 def quoted(name: str) -> str:
     """A name as SQL writes it."""
     return '"' + name.replace('"', '""') + '"'
@@ -49,8 +59,10 @@ def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False
         f"CREATE SCHEMA IF NOT EXISTS {name};",
         f"SET LOCAL search_path = {name};",
         "SET LOCAL client_min_messages = warning;",
-        *(_text("tables.sql"), _text("functions.sql")),
+        _text("tables.sql"),
         _FIRST_ROWS.format(version=VERSION, allows_reset=allows_reset),
+        _NOT_OLDER.format(version=VERSION),
+        _text("functions.sql"),
     ]
     if role is not None:
         to = quoted(role)
@@ -148,6 +160,13 @@ CHANGE_MEMBERSHIP: Final = Statement(
     (wire.INT8, wire.BYTEA, wire.INT4, wire.INT8S, wire.INT8S, wire.INT8S),
 )
 SHIFT: Final = Statement("shift", "UPDATE store SET shift = shift + $1", (wire.INT8,))
+NOTIFY: Final = Statement(
+    "notify",
+    # A hint need not be durable, so it waits for no standby.
+    "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, $2)",
+    (wire.TEXT, wire.TEXT),
+)
+"""Parameters: the channel and the payload."""
 WRITE_CONTENTS: Final = Statement(
     "write_contents",
     """WITH new AS (
@@ -171,7 +190,9 @@ FINISH_CONTENT: Final = Statement(
 )
 WRITE_CHUNK: Final = Statement(
     "write_chunk",
-    """INSERT INTO chunks (id, at, data) VALUES ($1, $2, $3)
+    # Whoever discards the content waits for this, and finds the chunk.
+    """WITH owner AS (SELECT id FROM contents WHERE id = $1 AND NOT is_adopted FOR KEY SHARE)
+    INSERT INTO chunks (id, at, data) SELECT id, $2::bigint, $3 FROM owner
     ON CONFLICT (id, at) DO UPDATE SET data = EXCLUDED.data""",
     (wire.INT8, wire.INT8, wire.BYTEA),
 )
@@ -187,11 +208,7 @@ CHUNKS: Final = Statement(
 )
 DISCARD: Final = Statement(
     "discard",
-    """WITH gone AS (DELETE FROM contents WHERE id = ANY ($1) AND NOT is_adopted
-        AND gateway = $2 AND incarnation = $3 RETURNING id, size),
-    body AS (DELETE FROM chunks k USING gone g WHERE k.id = g.id)
-    UPDATE outcomes SET bytes = bytes - (SELECT coalesce(sum(size), 0) FROM gone)
-    WHERE gateway = $2 AND slot = $4""",
+    "SELECT discard_($1, $2, $3, $4)",
     (wire.INT8S, wire.INT4, wire.INT8, wire.INT4),
 )
 DROPPED_MAX: Final = 1000
@@ -204,25 +221,15 @@ REMOVE_DROPPED: Final = Statement(
     DELETE FROM dropped WHERE id = ANY ($1)""",
     (wire.INT8S,),
 )
-# What gateways wrote that are dead, or have begun anew since.
 REMOVE_ORPHANS: Final = Statement(
-    "remove_orphans",
-    """WITH gone AS (
-        DELETE FROM contents c WHERE NOT c.is_adopted AND NOT EXISTS (
-            SELECT FROM gateways g
-            WHERE g.number = c.gateway AND g.incarnation = c.incarnation)
-        RETURNING c.id, c.size),
-    bodies AS (DELETE FROM chunks k USING gone g WHERE k.id = g.id)
-    UPDATE outcomes SET bytes = bytes - (SELECT coalesce(sum(size), 0) FROM gone)
-    WHERE gateway = $1 AND slot = $2""",
-    (wire.INT4, wire.INT4),
+    "remove_orphans", "SELECT remove_orphans($1, $2)", (wire.INT4, wire.INT4)
 )
 FORGET_PARTITIONS: Final = Statement(
     "forget_partitions", "DELETE FROM partitions WHERE last < $1", (wire.INT8,)
 )
 STATEMENTS: Final = (
     *(READ, VERSIONS, SIZES, RANGE, SCAN, SCAN_WHERE, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),
-    *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT),
+    *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT, NOTIFY),
     *(WRITE_CONTENTS, FINISH_CONTENT, WRITE_CHUNK, OPEN, CHUNKS, DISCARD, DROPPED, REMOVE_DROPPED),
     *(REMOVE_ORPHANS, FORGET_PARTITIONS),
 )

@@ -24,7 +24,8 @@ Row = list[bytes | None]
 
 _BINARY: Final = pq.Format.BINARY
 _DONE: Final = (pq.ExecStatus.TUPLES_OK, pq.ExecStatus.COMMAND_OK, pq.ExecStatus.EMPTY_QUERY)
-_WARNINGS: Final = (b"WARNING", b"ERROR", b"FATAL", b"PANIC")
+_WAIT: Final = b"SyncRepWaitForLSN"
+"""The function of PostgreSQL that warns of a commit which no standby has confirmed."""
 # The messages of a refused connection have no SQLSTATE at the client.
 _REFUSED_WORDS: Final = (
     *("authentication failed", "no pg_hba.conf entry", "no password supplied", "does not exist"),
@@ -95,8 +96,7 @@ class Answer:
     """The rows of one statement.
 
     Attributes:
-        warned: whether the server warned while it was executed. A commit with a warning may be
-            missing on the standbys.
+        warned: whether the server ended the wait for its standbys: it may be missing there.
     """
 
     __slots__ = ("rows", "warned")
@@ -277,8 +277,9 @@ class Session:
             answer.set_result(Answer(self._rows, self._warned))
 
     def _notice(self, result: PGresult) -> None:
-        severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
-        self._warned = self._warned or severity in _WARNINGS
+        # Other warnings, such as those about vacuum, say nothing of the standbys.
+        function = result.error_field(pq.DiagnosticField.SOURCE_FUNCTION)
+        self._warned = self._warned or function == _WAIT
 
     def _lose(self, why: str) -> None:
         if self.is_lost:

@@ -24,7 +24,6 @@ from strongroom.engines.base import (
     Position,
     Record,
     Ref,
-    Unavailable,
 )
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
@@ -51,6 +50,7 @@ T = TypeVar("T")
 
 _MAINTENANCE: Final = b"engine maintenance"
 _MAINTENANCE_S: Final = 5.0
+_EXPIRE_S: Final = 1.0
 _ROUNDS_TO_FORGET: Final = 12
 _CLOSE_S: Final = 15.0
 _log = logging.getLogger(__name__)
@@ -97,6 +97,7 @@ class PostgresEngine(WaitingEngine):
         self._background = [
             asyncio.ensure_future(self._maintain_forever()),
             asyncio.ensure_future(parts.waits.poll_forever()),
+            asyncio.ensure_future(self._expire_forever()),
         ]
         if beats:
             self._background.append(asyncio.ensure_future(parts.gateways.beat_forever()))
@@ -253,6 +254,11 @@ class PostgresEngine(WaitingEngine):
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
+    async def _expire_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_EXPIRE_S)
+            self._parts.commits.expire()
+
     async def _maintain_forever(self) -> None:
         rounds = 0
         while True:
@@ -297,5 +303,5 @@ class PostgresEngine(WaitingEngine):
 async def _quietly(work: Coroutine[object, object, None]) -> None:
     try:
         await work
-    except Unavailable as error:
+    except EngineError as error:
         _log.debug("put off: %s", error)
