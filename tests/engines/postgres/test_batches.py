@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from strongroom.engines.base import Commit, Decide, Key, Partition, Record, Ref, Step, Write
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.batches import Batch, Decided, Unit, Update
-from strongroom.engines.postgres.places import LockNumbers
+from strongroom.engines.postgres.commits.batches import CommitBatch, Decided, Unit, Update
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.places import LockNumbers
 from strongroom.values import Purpose
 
 _PARTITIONS = 5
@@ -43,23 +43,33 @@ def _decision(reads: Sequence[Ref], writes: Sequence[Ref], deletes: bool) -> Dec
     return decide
 
 
+def _update(
+    reads: Sequence[Ref], decide: Decide[object], loop: asyncio.AbstractEventLoop
+) -> Update:
+    return Update(
+        home=0,
+        partitions=frozenset((0,)),
+        reads=reads,
+        decide=decide,
+        purpose=Purpose.GROWTH,
+        answer=loop.create_future(),
+        until_s=math.inf,
+    )
+
+
 def _updates(random_: random.Random, loop: asyncio.AbstractEventLoop) -> list[Update]:
     made = []
     for _ in range(random_.randrange(1, 12)):
         reads = [_ref(random_) for _ in range(random_.randrange(3))]
         writes = [_ref(random_) for _ in range(random_.randrange(3))]
         decide = _decision(reads, writes, random_.random() < 0.2)
-        made.append(
-            Update(
-                0, frozenset((0,)), reads, decide, Purpose.GROWTH, loop.create_future(), math.inf
-            )
-        )
+        made.append(_update(reads, decide, loop))
     return made
 
 
 def _batch(
     records: Mapping[Ref, Record | None], updates: Sequence[Update]
-) -> tuple[Batch, list[Decided], dict[int, int]]:
+) -> tuple[CommitBatch, list[Decided], dict[int, int]]:
     stamps = itertools.count(1000)
     given: dict[int, int] = {}
     last = [0]
@@ -68,7 +78,7 @@ def _batch(
         last[0] = next(stamps)
         return last[0]
 
-    batch = Batch(records, stamp, _numbers, lambda steps: None)
+    batch = CommitBatch(records, stamp, _numbers, lambda steps: None)
     at_once = []
     for update in updates:
         decided = batch.decide(update)
@@ -139,15 +149,7 @@ def test_a_batch_with_many_partitions_takes_the_lock_of_the_store_alone() -> Non
     try:
         for count, locks in ((10, 11), (2000, 1)):
             refs = [Ref(Partition(b"k", b"%d" % at), Key(False, b"")) for at in range(count)]
-            update = Update(
-                0,
-                frozenset((0,)),
-                (),
-                _decision((), refs, deletes=False),
-                Purpose.GROWTH,
-                loop.create_future(),
-                math.inf,
-            )
+            update = _update((), _decision((), refs, deletes=False), loop)
             batch, _, _ = _batch({}, [update])
             assert len(wire.numbers_of(batch.arguments()[0])) == locks
     finally:

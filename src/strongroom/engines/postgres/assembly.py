@@ -12,30 +12,46 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import Clock
+from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.membership import GatewayRun, GatewayState
-from strongroom.engines.postgres.address import Address, address_of, conninfos
-from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.commits import Commits, Flights, Gate
-from strongroom.engines.postgres.contents import PostgresContents, Writer
-from strongroom.engines.postgres.gateways import PostgresGateways, joined
-from strongroom.engines.postgres.lanes import Lane, Pool
-from strongroom.engines.postgres.life import Life
-from strongroom.engines.postgres.members import Members, Seen
-from strongroom.engines.postgres.notices import Notices
-from strongroom.engines.postgres.openers import MISSING, POOLED, Opener, Opening, unavailable
-from strongroom.engines.postgres.places import LockNumbers
-from strongroom.engines.postgres.records import Records
-from strongroom.engines.postgres.schema import DEFAULT_SCHEMA, init_sql
-from strongroom.engines.postgres.session import (
-    Session,
-    SessionLost,
-    SqlError,
-    StoreMissing,
-    StoreRefused,
+from strongroom.engines.postgres.commits.commits import Commits
+from strongroom.engines.postgres.commits.committing import (
+    CommitContext,
+    CommitHook,
+    CommittingGateway,
+    Flights,
 )
-from strongroom.engines.postgres.shared_time import SharedTime
-from strongroom.engines.postgres.space import Space
-from strongroom.engines.postgres.store import Parts, PostgresEngine
+from strongroom.engines.postgres.commits.line import UpdateLine
+from strongroom.engines.postgres.commits.space import Space
+from strongroom.engines.postgres.contents import ContentWriter, PostgresContents
+from strongroom.engines.postgres.gateways.clock import DatabaseClock
+from strongroom.engines.postgres.gateways.gateways import PostgresGateways, joined
+from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
+from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+from strongroom.engines.postgres.gateways.notices import Notices
+from strongroom.engines.postgres.gateways.shared_time import SharedTime
+from strongroom.engines.postgres.life import Life
+from strongroom.engines.postgres.records import Records
+from strongroom.engines.postgres.sessions.address import DatabaseAddress, address_of, conninfos
+from strongroom.engines.postgres.sessions.lanes import Lane, Pool
+from strongroom.engines.postgres.sessions.openers import (
+    MISSING,
+    POOLED,
+    Opening,
+    SessionOpener,
+    unavailable,
+)
+from strongroom.engines.postgres.sessions.session import (
+    DatabaseSession,
+    DatabaseUnfit,
+    SessionLost,
+    StatementRefused,
+    StoreMissing,
+)
+from strongroom.engines.postgres.sql.places import LockNumbers
+from strongroom.engines.postgres.sql.schema import DEFAULT_SCHEMA, init_sql
+from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
+from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
 from strongroom.engines.watchers import Watchers
 from strongroom.values import TICKS_PER_S
@@ -73,31 +89,31 @@ DEFAULTS: Final = PostgresOptions()
 
 
 async def init_store(url: str, schema: str = DEFAULT_SCHEMA) -> None:
-    """Make the tables of a store, where they are missing. Raises: Unavailable, StoreRefused."""
+    """Make the tables of a store, where they are missing. Raises: Unavailable, DatabaseUnfit."""
     await _run_script(address_of(url), init_sql(schema))
 
 
-async def _run_script(address: Address, sql: str) -> None:
+async def _run_script(address: DatabaseAddress, sql: str) -> None:
     session = await _writable(address)
     try:
         await session.script(sql)
-    except SqlError as error:
+    except StatementRefused as error:
         if error.state == "42501":
             raise StoreMissing(MISSING) from None
-        raise StoreRefused(f"the store cannot be made: {error}") from None
+        raise DatabaseUnfit(f"the store cannot be made: {error}") from None
     except SessionLost as error:
         raise unavailable(error) from None
     finally:
         session.close()
 
 
-async def _writable(address: Address) -> Session:
-    """A session at the first host that may be written to. Raises: Unavailable, StoreRefused."""
+async def _writable(address: DatabaseAddress) -> DatabaseSession:
+    """A session at the first host that may be written to. Raises: Unavailable, DatabaseUnfit."""
     failure: Exception | None = None
     for parameters in address.hosts:
         try:
             for conninfo in await conninfos(parameters):
-                return await Session.connect(conninfo, address.timeout_s)
+                return await DatabaseSession.connect(conninfo, address.timeout_s)
         except (SessionLost, OSError) as error:
             failure = error
     raise unavailable(failure)
@@ -106,36 +122,37 @@ async def _writable(address: Address) -> Session:
 async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS) -> PostgresEngine:
     """Join a store as a gateway. The store is made if the role may.
 
-    Raises: Unavailable: no database answers; StoreRefused: it cannot carry the store.
+    Raises: Unavailable: no database answers; DatabaseUnfit: it cannot carry the store.
     """
     address = address_of(url)
     if options.connections < CONNECTIONS_MIN:
-        raise StoreRefused(f"a store needs at least {CONNECTIONS_MIN} connections")
-    opener = Opener(address, options.schema)
+        raise DatabaseUnfit(f"a store needs at least {CONNECTIONS_MIN} connections")
+    opener = SessionOpener(address, options.schema)
     await _make_if_missing(opener, allows_reset=options.allows_reset)
-    own_clock = DatabaseClock(clock)
-    notices = Notices()
-    members = Members(
-        opener, own_clock, options.table_clock, notices.notified, notices.session_opened
+    database_clock, notices = DatabaseClock(clock), Notices()
+    members = SharedTable(
+        opener, database_clock, options.table_clock, notices.notified, notices.session_opened
     )
-    sent = clock.boot_ticks()
+    used = clock if options.table_clock is not None else database_clock
+    asked = used.boot_ticks()
     try:
         run, seen = await joined(members)
+        parts = _parts(opener, members, _Clocks(database_clock, used, asked), run, options)
     except BaseException:
         await members.close()
         raise
-    used = clock if options.table_clock is not None else own_clock
-    engine = _assembled(opener, members, run, seen, own_clock, used, sent, options)
+    engine = PostgresEngine(parts, allows_reset=seen.allows_reset)
     try:
         await _check_sessions(engine, opener, options.connections)
     except BaseException:
         await engine.close()
         raise
-    notices.connect(engine)
+    notices.connect(parts.upkeep)
+    parts.upkeep.start(beats=options.beats)
     return engine
 
 
-async def _make_if_missing(opener: Opener, *, allows_reset: bool) -> None:
+async def _make_if_missing(opener: SessionOpener, *, allows_reset: bool) -> None:
     """Open a session; if there is no store, try to make one, and let the next session judge."""
     try:
         await _try(opener)
@@ -145,7 +162,7 @@ async def _make_if_missing(opener: Opener, *, allows_reset: bool) -> None:
         await _try(opener)
 
 
-async def _try(opener: Opener) -> None:
+async def _try(opener: SessionOpener) -> None:
     opening = Opening(opener.open, accepts_refusal=True)
     try:
         (await opening.session(_START_PATIENCE_S)).close()
@@ -153,90 +170,126 @@ async def _try(opener: Opener) -> None:
         opening.cancel()
 
 
-def _assembled(
-    opener: Opener,
-    members: Members,
+class _Clocks(msgspec.Struct, frozen=True):
+    """The clocks of a gateway.
+
+    Attributes:
+        used: that of store time.
+        asked: the boot clock before the gateway asked to join.
+    """
+
+    database: DatabaseClock
+    used: Clock
+    asked: int
+
+
+def _parts(
+    opener: SessionOpener,
+    members: SharedTable,
+    clocks: _Clocks,
     run: GatewayRun,
-    seen: Seen,
-    database_clock: DatabaseClock,
-    clock: Clock,
-    sent_boot: int,
     options: PostgresOptions,
-) -> PostgresEngine:
-    life, watchers, flights = Life(), Watchers(), Flights()
+) -> GatewayParts:
+    """Make everything that a gateway consists of, once it has joined."""
+    assert members.seen is not None
+    seen, life, watchers, flights = members.seen, Life(), Watchers(), Flights()
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
-    # If the database's clock fell, what was told since the last heartbeat may lie ahead of it.
-    fell = seen.table.highest > seen.now + seen.shift + _SKEW
-    floor = seen.table.highest + (_UNPUBLISHED if fell else 0)
-    time = SharedTime(clock, floor, seen.shift, watchers)
-    state = GatewayState(run, seen.table, sent_boot)
+    time = SharedTime(clocks.used, _floor(seen), seen.shift, watchers)
 
-    def learned(now_seen: Seen) -> None:
-        space.used_bytes = now_seen.used_bytes
-        time.learn(now_seen.shift)
+    def learned(later: TableSeen) -> None:
+        space.used_bytes = later.used_bytes
+        time.learn(later.shift)
 
-    gateways = PostgresGateways(
-        members, run, state, time, flights.stamps, clock.boot_ticks, life, learned
+    gateway = JoinedGateway(
+        run=run,
+        state=GatewayState(run, seen.table, clocks.asked),
+        time=time,
+        in_flight=flights.stamps,
+        boot_ticks=clocks.used.boot_ticks,
+        life=life,
+        learned=learned,
     )
-    numbers = LockNumbers(seen.salt)
+    gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))
     reading, updating = _pools(opener, run.number, options.connections)
-    records = Records(reading, state.observe)
-
-    def new_stamp() -> int:
-        return state.stamp(time.now())
-
-    writer = Writer(
-        run.number,
-        run.incarnation,
-        new_stamp,
-        gateways.ensure_serving,
-        gateways.begin_reading,
-    )
-    contents = PostgresContents(reading, writer, space)
+    records = Records(reading, gateway.state.observe)
+    contents = PostgresContents(reading, _content_writer(gateways, gateway), space)
     waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
-    gate = Gate(
-        run.number,
-        run.incarnation,
-        seen.lock_space,
-        new_stamp,
-        state.observe,
-        gateways.ensure_live,
-        gateways.died,
-        waits.committed,
-        numbers,
+    context = CommitContext(
+        gateway=_committing(gateways, gateway, seen, waits),
+        line=UpdateLine(),
+        adoptions=contents.adoptions,
+        space=space,
+        flights=flights,
+        times=CommitTimes(),
+        hook=CommitHook(),
     )
-    commits = Commits(updating, gate, contents.adoptions, space, flights)
-    parts = Parts(
-        *(
-            opener.address.shown,
-            opener,
-            database_clock,
-            life,
-            time,
-            watchers,
-            members,
-            gateways,
-            updating,
-            reading,
-        ),
-        *(records, commits, contents, waits, space),
+    commits = Commits(updating, context)
+    return GatewayParts(
+        shown=opener.address.shown,
+        opener=opener,
+        clock=clocks.database,
+        life=life,
+        time=time,
+        watchers=watchers,
+        members=members,
+        gateways=gateways,
+        updating=updating,
+        reading=reading,
+        records=records,
+        commits=commits,
+        contents=contents,
+        waits=waits,
+        space=space,
+        upkeep=Upkeep(gateways, members, time, (commits, contents, waits), reading),
     )
-    return PostgresEngine(parts, allows_reset=seen.allows_reset, beats=options.beats)
 
 
-def _pools(opener: Opener, gateway: int, connections: int) -> tuple[Pool, Pool]:
+def _floor(seen: TableSeen) -> int:
+    """The lowest time that a new gateway tells. If the database's clock fell, what was told since
+    the last heartbeat may lie ahead of it."""
+    fell = seen.table.highest > seen.now + seen.shift + _SKEW
+    return seen.table.highest + (_UNPUBLISHED if fell else 0)
+
+
+def _content_writer(gateways: PostgresGateways, gateway: JoinedGateway) -> ContentWriter:
+    return ContentWriter(
+        number=gateway.run.number,
+        incarnation=gateway.run.incarnation,
+        new_id=lambda: gateway.state.stamp(gateway.time.now()),
+        ensure_serving=gateways.ensure_serving,
+        begin_reading=gateways.begin_reading,
+    )
+
+
+def _committing(
+    gateways: PostgresGateways, gateway: JoinedGateway, seen: TableSeen, waits: Waits
+) -> CommittingGateway:
+    return CommittingGateway(
+        number=gateway.run.number,
+        incarnation=gateway.run.incarnation,
+        salt=seen.lock_space,
+        stamp=lambda: gateway.state.stamp(gateway.time.now()),
+        observe=gateway.state.observe,
+        ensure_live=gateways.heartbeats.ensure_live,
+        died=gateways.heartbeats.died,
+        committed=waits.committed,
+        numbers=LockNumbers(seen.salt),
+    )
+
+
+def _pools(opener: SessionOpener, gateway: int, connections: int) -> tuple[Pool, Pool]:
     """Half of the lanes for what may be repeated, half for updates."""
     lanes = [Lane(opener, gateway, slot) for slot in range(connections)]
     half = (connections + 1) // 2
     return Pool(lanes[:half]), Pool(lanes[half:])
 
 
-async def _check_sessions(engine: PostgresEngine, opener: Opener, connections: int) -> None:
-    """Open all sessions. Raises: StoreRefused: too few are left, or a pooler shares them."""
+async def _check_sessions(engine: PostgresEngine, opener: SessionOpener, connections: int) -> None:
+    """Open all sessions. Raises: DatabaseUnfit: too few are left, or a pooler shares them."""
     allowed = int(opener.settings["max_connections"]) - _RESERVED
     if connections + 1 > allowed:
-        raise StoreRefused(
+        raise DatabaseUnfit(
             f"the server allows {allowed} connections, and this gateway needs {connections} and "
             "one for its heartbeats; raise max_connections, or lower --store-connections"
         )
@@ -244,4 +297,4 @@ async def _check_sessions(engine: PostgresEngine, opener: Opener, connections: i
     sessions = await asyncio.gather(*(lane.session(_START_PATIENCE_S) for lane in lanes))
     processes = [(await one.simple("SELECT pg_backend_pid()"))[0][0] for one in sessions]
     if len(set(processes)) < len(processes):
-        raise StoreRefused(POOLED)
+        raise DatabaseUnfit(POOLED)

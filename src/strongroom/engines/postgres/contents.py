@@ -29,10 +29,11 @@ from strongroom.engines.bounds import check_small
 from strongroom.engines.checksum import crc64
 from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.gateways import Horizon, ReaderMark
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.batcher import Batcher
-from strongroom.engines.postgres.lanes import Pool
-from strongroom.engines.postgres.schema import (
+from strongroom.engines.postgres.commits.space import Space
+from strongroom.engines.postgres.sessions.batcher import Batcher
+from strongroom.engines.postgres.sessions.lanes import Pool
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.schema import (
     CHUNKS,
     DISCARD,
     DROPPED,
@@ -44,7 +45,6 @@ from strongroom.engines.postgres.schema import (
     WRITE_CHUNK,
     WRITE_CONTENTS,
 )
-from strongroom.engines.postgres.space import Space
 
 CHUNK_BYTES: Final = 256 * 1024
 _READ_BYTES: Final = CHUNK_BYTES_MAX
@@ -52,7 +52,7 @@ _BATCH_MAX: Final = 64
 _SIGN: Final = 1 << 63
 
 
-class Writer(msgspec.Struct, frozen=True):
+class ContentWriter(msgspec.Struct, frozen=True):
     """What contents need of their gateway.
 
     Attributes:
@@ -86,7 +86,7 @@ class _Row(msgspec.Struct, frozen=True):
 class PostgresContents:
     """See Contents."""
 
-    def __init__(self, pool: Pool, gateway: Writer, space: Space) -> None:
+    def __init__(self, pool: Pool, gateway: ContentWriter, space: Space) -> None:
         self._pool = pool
         self._gateway = gateway
         self._space = space

@@ -24,11 +24,11 @@ from strongroom.engines.base import (
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.batcher import Batcher
-from strongroom.engines.postgres.condition_sql import expression_of
-from strongroom.engines.postgres.lanes import Pool
-from strongroom.engines.postgres.places import (
+from strongroom.engines.postgres.sessions.batcher import Batcher
+from strongroom.engines.postgres.sessions.lanes import Pool
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.condition_sql import expression_of
+from strongroom.engines.postgres.sql.places import (
     after,
     keyspace_of,
     keyspace_prefix,
@@ -37,7 +37,7 @@ from strongroom.engines.postgres.places import (
     position_place,
     prefix_of,
 )
-from strongroom.engines.postgres.schema import (
+from strongroom.engines.postgres.sql.schema import (
     FOLLOW,
     NEXT_PLACE,
     RANGE,
@@ -91,15 +91,8 @@ class Records:
         if max(len(first), links.id_bytes) + max(map(len, names), default=0) > KEY_BYTES_MAX:
             raise ValueError(f"a key is at most {KEY_BYTES_MAX} bytes long")
         prefix = prefix_of(*partition, links.hidden)
-        answer = await self._pool.run(
-            FOLLOW,
-            prefix,
-            first,
-            wire.byteas(names),
-            links.head,
-            links.tail,
-            wire.int4(links.id_bytes),
-        )
+        layout = (links.head, links.tail, wire.int4(links.id_bytes))
+        answer = await self._pool.run(FOLLOW, prefix, first, wire.byteas(names), *layout)
         chain: list[tuple[Ref, Record | None]] = []
         for place, version, value in answer.rows:
             key = Key(links.hidden, (place or b"")[len(prefix) :])

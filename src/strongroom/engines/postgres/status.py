@@ -11,14 +11,18 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import SystemClock
-from strongroom.engines.postgres.address import address_of
 from strongroom.engines.postgres.assembly import DEFAULTS, PostgresOptions
-from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.members import Members, Seen
-from strongroom.engines.postgres.notices import Notices
-from strongroom.engines.postgres.openers import Opener, unavailable
-from strongroom.engines.postgres.schema import VERSION
-from strongroom.engines.postgres.session import Session, SessionLost, SqlError
+from strongroom.engines.postgres.gateways.clock import DatabaseClock
+from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+from strongroom.engines.postgres.gateways.notices import Notices
+from strongroom.engines.postgres.sessions.address import address_of
+from strongroom.engines.postgres.sessions.openers import SessionOpener, unavailable
+from strongroom.engines.postgres.sessions.session import (
+    DatabaseSession,
+    SessionLost,
+    StatementRefused,
+)
+from strongroom.engines.postgres.sql.schema import VERSION
 from strongroom.values import TICKS_PER_S
 
 _TABLES: Final = """
@@ -130,11 +134,11 @@ class StoreStatus(msgspec.Struct, frozen=True):
 
 
 async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreStatus:
-    """Look at a store without joining it. Raises: Unavailable, StoreRefused."""
+    """Look at a store without joining it. Raises: Unavailable, DatabaseUnfit."""
     address = address_of(url)
-    opener, notices = Opener(address, options.schema), Notices()
+    opener, notices = SessionOpener(address, options.schema), Notices()
     clock = DatabaseClock(SystemClock())
-    members = Members(opener, clock, None, notices.notified, notices.session_opened)
+    members = SharedTable(opener, clock, None, notices.notified, notices.session_opened)
     try:
         seen = await members.look()
         session = await opener.open()
@@ -142,7 +146,7 @@ async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreSt
             return await _status(session, opener, seen)
         finally:
             session.close()
-    except SqlError as error:
+    except StatementRefused as error:
         raise error.as_engine_error() from None
     except SessionLost as error:
         raise unavailable(error) from None
@@ -150,7 +154,7 @@ async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreSt
         await members.close()
 
 
-async def _status(session: Session, opener: Opener, seen: Seen) -> StoreStatus:
+async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSeen) -> StoreStatus:
     settings = opener.settings
     ((dropped, unadopted, version),) = await session.simple(_COUNTS)
     tables = await session.simple(_TABLES, opener.schema)
@@ -186,7 +190,7 @@ async def _status(session: Session, opener: Opener, seen: Seen) -> StoreStatus:
     )
 
 
-def _gateways(seen: Seen) -> tuple[GatewayStatus, ...]:
+def _gateways(seen: TableSeen) -> tuple[GatewayStatus, ...]:
     table = seen.table
     return tuple(
         GatewayStatus(

@@ -1,15 +1,14 @@
 """The engine over PostgreSQL: one gateway of a store that several may serve.
 
-Lives here: the contract's methods, and the gateway's life: what notifications mean, maintenance,
-the end. Must not live here: the parts; see commits.py, records.py, contents.py, gateways.py,
-waiting.py, and assembly.py, which makes them. Source of the design: docs/decisions/postgresql.md.
+Lives here: the contract's methods, and the end. Must not live here: the parts (commits/,
+records.py, contents.py, gateways/, waiting.py), what works beside the calls (upkeep.py), how all of
+it is made (assembly.py). Source of the design: docs/decisions/postgresql.md.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar
 
 import msgspec
@@ -28,19 +27,20 @@ from strongroom.engines.base import (
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.commits import Commits
+from strongroom.engines.postgres.commits.commits import Commits
+from strongroom.engines.postgres.commits.space import Space
 from strongroom.engines.postgres.contents import PostgresContents
-from strongroom.engines.postgres.gateways import PostgresGateways
-from strongroom.engines.postgres.lanes import Lane, Pool
+from strongroom.engines.postgres.gateways.clock import DatabaseClock
+from strongroom.engines.postgres.gateways.gateways import PostgresGateways
+from strongroom.engines.postgres.gateways.members import SharedTable
+from strongroom.engines.postgres.gateways.shared_time import SharedTime
 from strongroom.engines.postgres.life import Life
-from strongroom.engines.postgres.members import Members
-from strongroom.engines.postgres.openers import Opener
 from strongroom.engines.postgres.records import Records
-from strongroom.engines.postgres.schema import FORGET_PARTITIONS, READ, SHIFT
-from strongroom.engines.postgres.shared_time import SharedTime
-from strongroom.engines.postgres.space import Space
+from strongroom.engines.postgres.sessions.lanes import Lane, Pool
+from strongroom.engines.postgres.sessions.openers import SessionOpener
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.schema import READ, SHIFT
+from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
 from strongroom.engines.watchers import WaitingEngine, Watchers
 from strongroom.slices import SliceTurns
@@ -48,15 +48,10 @@ from strongroom.values import GatewayFacts, Health, Purpose
 
 T = TypeVar("T")
 
-_MAINTENANCE: Final = b"engine maintenance"
-_MAINTENANCE_S: Final = 5.0
-_EXPIRE_S: Final = 1.0
-_ROUNDS_TO_FORGET: Final = 12
 _CLOSE_S: Final = 15.0
-_log = logging.getLogger(__name__)
 
 
-class Parts(msgspec.Struct, frozen=True):
+class GatewayParts(msgspec.Struct, frozen=True):
     """What a gateway is made of.
 
     Attributes:
@@ -67,12 +62,12 @@ class Parts(msgspec.Struct, frozen=True):
     """
 
     shown: str
-    opener: Opener
+    opener: SessionOpener
     clock: DatabaseClock
     life: Life
     time: SharedTime
     watchers: Watchers
-    members: Members
+    members: SharedTable
     gateways: PostgresGateways
     updating: Pool
     reading: Pool
@@ -81,26 +76,19 @@ class Parts(msgspec.Struct, frozen=True):
     contents: PostgresContents
     waits: Waits
     space: Space
+    upkeep: Upkeep
 
 
 class PostgresEngine(WaitingEngine):
     """See StorageEngine."""
 
-    def __init__(self, parts: Parts, *, allows_reset: bool, beats: bool) -> None:
+    def __init__(self, parts: GatewayParts, *, allows_reset: bool) -> None:
         super().__init__(parts.watchers, SliceTurns())
         self.allows_reset = allows_reset
         self._parts = parts
         self.contents = parts.contents
         self.gateways = parts.gateways
-        self._tasks: set[asyncio.Task[None]] = set()
         self._shifts: set[asyncio.Task[None]] = set()
-        self._background = [
-            asyncio.ensure_future(self._maintain_forever()),
-            asyncio.ensure_future(parts.waits.poll_forever()),
-            asyncio.ensure_future(self._expire_forever()),
-        ]
-        if beats:
-            self._background.append(asyncio.ensure_future(parts.gateways.beat_forever()))
 
     @property
     def shown(self) -> str:
@@ -113,11 +101,12 @@ class PostgresEngine(WaitingEngine):
 
     def facts(self) -> GatewayFacts:
         """What an operator watches of this gateway."""
-        parts, times = self._parts, self._parts.commits.times
+        parts = self._parts
+        times = parts.commits.context.times
         return GatewayFacts(
             number=self.gateways.number,
             gateways=len(self.gateways.table.rows),
-            heartbeat_age_s=self.gateways.heartbeat_age_s,
+            heartbeat_age_s=self.gateways.heartbeats.age_s,
             clock_ahead_s=parts.clock.ahead_s,
             used_bytes=parts.space.used_bytes,
             quota_bytes=parts.space.quota_bytes,
@@ -130,11 +119,11 @@ class PostgresEngine(WaitingEngine):
     @property
     def before_commit(self) -> Callable[[], Awaitable[None]] | None:
         """Awaited between a decision and its commit, so that a test can hold commits back."""
-        return self._parts.commits.before_commit
+        return self._parts.commits.context.hook.before_commit
 
     @before_commit.setter
     def before_commit(self, awaited: Callable[[], Awaitable[None]] | None) -> None:
-        self._parts.commits.before_commit = awaited
+        self._parts.commits.context.hook.before_commit = awaited
 
     def lanes(self) -> list[Lane]:
         """All lanes, for the start, which opens them, and for tests."""
@@ -218,7 +207,7 @@ class PostgresEngine(WaitingEngine):
         self._parts.members.send("shift")
 
     async def health(self, timeout_s: float) -> Health:
-        if self._parts.life.why_stopped() is not None or self.gateways.is_dead:
+        if self._parts.life.why_stopped() is not None or self.gateways.heartbeats.is_dead:
             return Health.STOPPED
         try:
             async with asyncio.timeout(timeout_s):
@@ -228,57 +217,9 @@ class PostgresEngine(WaitingEngine):
             return Health.STALLED
         return Health.FULL if self._parts.space.is_full else Health.SERVING
 
-    def notified(self, payload: str) -> None:
-        """Another gateway, or this one, has sent a notification."""
-        kind, _, rest = payload.partition(":")
-        if kind == "changed":
-            self._parts.waits.hinted(rest.split(","))
-        elif kind == "shift":
-            self._do(self._learn_shift())
-        elif kind == "beat" and self.gateways.is_beating:
-            self._do(self._beat())
-
-    def session_opened(self) -> None:
-        """Notifications may have been lost."""
-        self._do(self._parts.waits.poll())
-
-    async def _learn_shift(self) -> None:
-        self._parts.time.learn((await self._parts.members.look()).shift)
-
-    async def _beat(self) -> None:
-        await self.gateways.beat()
-
-    def _do(self, work: Coroutine[object, object, None]) -> None:
-        """Work in the background; if the database is away, it is done later by other means."""
-        task = asyncio.ensure_future(_quietly(work))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _expire_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_EXPIRE_S)
-            self._parts.commits.expire()
-
-    async def _maintain_forever(self) -> None:
-        rounds = 0
-        while True:
-            await asyncio.sleep(_MAINTENANCE_S)
-            if self.gateways.is_beating and self.gateways.owns(_MAINTENANCE):
-                await _quietly(self.maintain(forgets=rounds % _ROUNDS_TO_FORGET == 0))
-                rounds += 1
-
-    async def maintain(self, *, forgets: bool = True) -> None:
-        """Delete what was dropped and nobody reads.
-
-        Arguments:
-            forgets: also delete what dead gateways left, and stamps below which nothing can happen.
-        """
-        while await self._parts.contents.remove_dropped(await self.gateways.horizon()):
-            pass
-        if forgets:
-            await self._parts.contents.remove_orphans()
-            floor = wire.int8(self.gateways.table.floor)
-            await self._parts.reading.write(FORGET_PARTITIONS, lambda _: (floor,))
+    async def maintain(self) -> None:
+        """See Upkeep."""
+        await self._parts.upkeep.maintain()
 
     async def close(self) -> None:
         parts = self._parts
@@ -287,10 +228,8 @@ class PostgresEngine(WaitingEngine):
         parts.life.is_closed = True
         self.watchers.stop()
         await parts.commits.drain(_CLOSE_S)
-        for task in self._background:
-            task.cancel()
-        pending = (*self._background, *self._tasks, *self._shifts)
-        await asyncio.gather(*pending, return_exceptions=True)
+        await parts.upkeep.stop()
+        await asyncio.gather(*self._shifts, return_exceptions=True)
         await parts.waits.close()
         await parts.contents.drain()
         await parts.records.drain()
@@ -298,10 +237,3 @@ class PostgresEngine(WaitingEngine):
         await parts.updating.close()
         await parts.reading.close()
         await parts.members.close()
-
-
-async def _quietly(work: Coroutine[object, object, None]) -> None:
-    try:
-        await work
-    except EngineError as error:
-        _log.debug("put off: %s", error)

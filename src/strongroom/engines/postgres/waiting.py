@@ -1,7 +1,7 @@
 """Waiting for changes of records: own commits, hints of other gateways, and polling.
 
 Lives here: which records are waited for, and how their changes are found. A hint may be lost, so
-it only shortens the wait: every _POLL_S the database is asked. Must not live here: the registry of
+it only shortens the wait: `poll` asks the database. Must not live here: the registry of
 waiters (watchers.py).
 """
 
@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Final
 
-from strongroom.engines.base import EngineError, Ref
-from strongroom.engines.postgres.members import payloads
-from strongroom.engines.postgres.places import place_of
+from strongroom.engines.base import Ref
+from strongroom.engines.postgres.gateways.members import payloads
+from strongroom.engines.postgres.sql.places import place_of
 from strongroom.engines.watchers import Watchers
 
-_POLL_S: Final = 2.0
 _GATHER_S: Final = 0.005
-_log = logging.getLogger(__name__)
 
 
 class Waits:
@@ -86,22 +83,16 @@ class Waits:
         """Another gateway has changed records with these hashes."""
         self._watchers.notify([self._by_hash[one] for one in hashes if one in self._by_hash])
 
-    async def poll_forever(self) -> None:
-        while True:
-            await asyncio.sleep(_POLL_S)
-            try:
-                await self.poll()
-            except EngineError as error:
-                _log.debug("waiting callers cannot be served: %s", error)
-
-    async def poll(self) -> None:
-        """Wake the waiters whose records have changed, whoever changed them."""
+    async def poll(self) -> bool:
+        """Wake the waiters whose records have changed, whoever changed them. Return whether anyone
+        waits."""
         refs = list(self._waited)
         if not refs:
-            return
+            return False
         for ref, version in zip(refs, await self._versions(refs), strict=True):
             if any(one != version for one in self._waited.get(ref, ())):
                 self._watchers.notify((ref,))
+        return True
 
     async def close(self) -> None:
         if self._telling is not None:

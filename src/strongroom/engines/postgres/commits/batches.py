@@ -18,8 +18,8 @@ import msgspec
 
 from strongroom.engines.base import Decide, Partition, Record, Ref, Step
 from strongroom.engines.bounds import check_steps
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.places import LockNumbers, place_of
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.places import LockNumbers, place_of
 from strongroom.values import Purpose
 
 LOCKS_MAX: Final = 256
@@ -29,7 +29,7 @@ thousands in all sessions together."""
 BYTES_MAX: Final = 8 * 1024 * 1024
 
 
-class Update:
+class Update(msgspec.Struct, eq=False):
     """A decision that waits for its commit.
 
     Attributes:
@@ -40,41 +40,20 @@ class Update:
         is_alone: whether it must be the only one of its batch.
     """
 
-    __slots__ = (
-        "answer",
-        "decide",
-        "home",
-        "is_alone",
-        "partitions",
-        "purpose",
-        "reads",
-        "until_s",
-        "was_put_off",
-    )
-
-    def __init__(
-        self,
-        home: int,
-        partitions: frozenset[int],
-        reads: Sequence[Ref],
-        decide: Decide[Any],
-        purpose: Purpose,
-        answer: asyncio.Future[Any],
-        until_s: float,
-    ) -> None:
-        self.home = home
-        self.partitions = partitions
-        self.reads = reads
-        self.decide = decide
-        self.purpose = purpose
-        self.answer = answer
-        self.until_s = until_s
-        self.is_alone = self.was_put_off = False
+    home: int
+    partitions: frozenset[int]
+    reads: Sequence[Ref]
+    decide: Decide[Any]
+    purpose: Purpose
+    answer: asyncio.Future[Any]
+    until_s: float
+    was_put_off: bool = False
+    is_alone: bool = False
 
     @property
     def claimed(self) -> frozenset[int]:
-        """What no other lane may take up meanwhile: its own partition; the second time all of them,
-        so that it is not put off for ever."""
+        """What no other lane may take up meanwhile: its own partition. The second time it claims
+        all of them, so that it is not put off for ever."""
         return self.partitions if self.was_put_off else frozenset((self.home,))
 
 
@@ -133,7 +112,7 @@ class Unit:
             self.drop += [(content_id, stamp) for content_id in step.drop]
 
 
-class Batch:
+class CommitBatch:
     """The decisions of a batch, made one after the other.
 
     Arguments:

@@ -1,7 +1,7 @@
 """Opening sessions: at which of several servers, again and again, and why it is refused.
 
-Lives here: `Opener`, `Opening`, and refusals as sentences for operators. Must not live here: a
-single session (session.py), what a server must be (checks.py), who uses the session (lanes.py).
+Lives here: `SessionOpener`, `Opening`, and refusals as sentences for operators. Must not live here:
+a single session (session.py), what a server must be (checks.py), who uses it (lanes.py).
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
 
-from strongroom.engines.postgres.address import Address, conninfos
-from strongroom.engines.postgres.checks import settle
-from strongroom.engines.postgres.schema import STATEMENTS
-from strongroom.engines.postgres.session import (
+from strongroom.engines.postgres.sessions.address import DatabaseAddress, conninfos
+from strongroom.engines.postgres.sessions.checks import settle
+from strongroom.engines.postgres.sessions.session import (
     Away,
-    Session,
+    DatabaseSession,
+    DatabaseUnfit,
     SessionLost,
-    SqlError,
+    StatementRefused,
     StoreMissing,
-    StoreRefused,
 )
+from strongroom.engines.postgres.sql.schema import STATEMENTS
 
 _SETTLE_S: Final = 5.0
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -42,7 +42,7 @@ MISSING: Final = (
 _log = logging.getLogger(__name__)
 
 
-class Opener:
+class SessionOpener:
     """Opens sessions of a store, at the primary that was promoted last.
 
     Arguments:
@@ -53,25 +53,25 @@ class Opener:
         sessions: how many were opened.
     """
 
-    def __init__(self, address: Address, schema: str) -> None:
+    def __init__(self, address: DatabaseAddress, schema: str) -> None:
         self.address = address
         self.schema = schema
         self.settings: dict[str, str] = {}
         self.sessions = 0
         self._timeline = 0
-        self._sessions: WeakSet[Session] = WeakSet()
+        self._sessions: WeakSet[DatabaseSession] = WeakSet()
 
-    async def open(self, notified: Callable[[str], None] | None = None) -> Session:
-        """Try one host after the other. Raises: StoreRefused: as one of them, which may be written
+    async def open(self, notified: Callable[[str], None] | None = None) -> DatabaseSession:
+        """Try one host after the other. Raises: DatabaseUnfit: as one of them, which may be written
         to; SessionLost: as the last one."""
-        failure: SessionLost | StoreRefused = SessionLost("no host of the URL has an address")
+        failure: SessionLost | DatabaseUnfit = SessionLost("no host of the URL has an address")
         for parameters in self.address.hosts:
             for conninfo in await self._addresses(parameters):
                 try:
                     return await self._open(conninfo, notified)
                 except SessionLost as error:
-                    failure = failure if isinstance(failure, StoreRefused) else error
-                except StoreRefused as error:
+                    failure = failure if isinstance(failure, DatabaseUnfit) else error
+                except DatabaseUnfit as error:
                     failure = error
         raise failure
 
@@ -82,15 +82,17 @@ class Opener:
         except (OSError, TimeoutError):
             return []  # the next host may have one
 
-    async def _open(self, conninfo: bytes, notified: Callable[[str], None] | None) -> Session:
+    async def _open(
+        self, conninfo: bytes, notified: Callable[[str], None] | None
+    ) -> DatabaseSession:
         timeout_s = self.address.timeout_s
-        session = await Session.connect(conninfo, timeout_s, notified)
+        session = await DatabaseSession.connect(conninfo, timeout_s, notified)
         try:
             async with asyncio.timeout(_SETTLE_S):
                 self.settings = await settle(session, self.schema, self.address.demanded)
                 await session.prepare(STATEMENTS)
             self._check_timeline(session)
-        except SqlError as error:
+        except StatementRefused as error:
             session.close()
             if error.ends_session:
                 raise SessionLost(str(error)) from None
@@ -105,7 +107,7 @@ class Opener:
         self.sessions += 1
         return session
 
-    def _check_timeline(self, session: Session) -> None:
+    def _check_timeline(self, session: DatabaseSession) -> None:
         """After a promotion, end all sessions of the old primary: what they show may be old."""
         if session.timeline < self._timeline:
             raise SessionLost("this server was the primary before another one was promoted")
@@ -116,21 +118,21 @@ class Opener:
 
     async def probe(self) -> None:
         """Look whether another primary serves now, when the present one does not answer."""
-        with contextlib.suppress(SessionLost, StoreRefused):
+        with contextlib.suppress(SessionLost, DatabaseUnfit):
             (await self.open()).close()
 
 
-def _refusal(error: SqlError) -> StoreRefused:
+def _refusal(error: StatementRefused) -> DatabaseUnfit:
     if error.state in ("42P01", "42883", "3F000"):
         return StoreMissing(MISSING)
     if error.state == "42501":
-        return StoreRefused(
+        return DatabaseUnfit(
             f"the role may not use the store ({error.text}); `strongroom store init URL "
             "--print-sql ROLE` shows what it must be granted"
         )
     if error.state in _OTHERS_STATEMENTS:
-        return StoreRefused(POOLED)
-    return StoreRefused(f"PostgreSQL cannot serve the store: {error}")
+        return DatabaseUnfit(POOLED)
+    return DatabaseUnfit(f"PostgreSQL cannot serve the store: {error}")
 
 
 class Opening:
@@ -145,7 +147,7 @@ class Opening:
     """
 
     def __init__(
-        self, open_: Callable[[], Awaitable[Session]], *, accepts_refusal: bool = False
+        self, open_: Callable[[], Awaitable[DatabaseSession]], *, accepts_refusal: bool = False
     ) -> None:
         self._open = open_
         self._accepts_refusal = accepts_refusal
@@ -158,7 +160,7 @@ class Opening:
         task = self._task
         return task.done() and (task.cancelled() or task.exception() is not None)
 
-    async def session(self, patience_s: float) -> Session:
+    async def session(self, patience_s: float) -> DatabaseSession:
         """Raises: Unavailable, with the reason of the last attempt."""
         try:
             async with asyncio.timeout(patience_s):
@@ -166,12 +168,12 @@ class Opening:
         except TimeoutError:
             raise unavailable(self._failure) from None
 
-    async def _until_open(self) -> Session:
+    async def _until_open(self) -> DatabaseSession:
         for attempt in itertools.count():
             try:
                 return await self._open()
-            except (SessionLost, StoreRefused) as error:
-                if self._accepts_refusal and isinstance(error, StoreRefused):
+            except (SessionLost, DatabaseUnfit) as error:
+                if self._accepts_refusal and isinstance(error, DatabaseUnfit):
                     raise
                 self._failure = error
             await asyncio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
@@ -182,7 +184,7 @@ class Opening:
         self._task.add_done_callback(_close_opened)
 
 
-def _close_opened(task: asyncio.Task[Session]) -> None:
+def _close_opened(task: asyncio.Task[DatabaseSession]) -> None:
     if not task.cancelled() and task.exception() is None:
         task.result().close()
 

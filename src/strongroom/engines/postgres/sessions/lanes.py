@@ -17,10 +17,15 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Final
 
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.openers import Opener, Opening, unavailable
-from strongroom.engines.postgres.schema import CONFIRM, Statement
-from strongroom.engines.postgres.session import Answer, Session, SessionLost, SqlError
+from strongroom.engines.postgres.sessions.openers import Opening, SessionOpener, unavailable
+from strongroom.engines.postgres.sessions.session import (
+    DatabaseSession,
+    SessionLost,
+    StatementRefused,
+    StatementResult,
+)
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.schema import CONFIRM, Statement
 
 PATIENCE_S: Final = 10.0
 """For so long a call waits for a database that does not answer, before it fails."""
@@ -36,16 +41,16 @@ class Lane:
         failed: the units of that commit that failed.
     """
 
-    def __init__(self, opener: Opener, gateway: int, slot: int) -> None:
+    def __init__(self, opener: SessionOpener, gateway: int, slot: int) -> None:
         self._opener = opener
         self._gateway = gateway
         self.slot = slot
-        self._session: Session | None = None
+        self._session: DatabaseSession | None = None
         self._opening: Opening | None = None
         self.epoch = self.batch = 0
         self.failed: list[int] = []
 
-    async def session(self, patience_s: float = PATIENCE_S) -> Session:
+    async def session(self, patience_s: float = PATIENCE_S) -> DatabaseSession:
         """Return the session, opened and confirmed.
 
         Raises: Unavailable: the database did not answer for so long.
@@ -58,7 +63,7 @@ class Lane:
         self._opening = None
         return self._session
 
-    async def _confirmed(self) -> Session:
+    async def _confirmed(self) -> DatabaseSession:
         session = await self._opener.open()
         try:
             await self.confirm(session)
@@ -67,7 +72,7 @@ class Lane:
             raise
         return session
 
-    async def confirm(self, session: Session) -> None:
+    async def confirm(self, session: DatabaseSession) -> None:
         """Write the slot's row, and return when the write is safe wherever it must be.
 
         Raises: SessionLost.
@@ -75,7 +80,7 @@ class Lane:
         while True:
             try:
                 answer = await session.run(CONFIRM, wire.int4(self._gateway), wire.int4(self.slot))
-            except SqlError as error:
+            except StatementRefused as error:
                 session.close()  # what the commit before came to is asked in another one
                 raise SessionLost(str(error)) from None
             epoch, batch, failed, _ = answer.rows[0]
@@ -101,7 +106,7 @@ class Pool:
         self._free = deque(lanes)
         self._waiting: deque[asyncio.Future[Lane]] = deque()
         self._writers = asyncio.Semaphore(max(1, len(lanes) // 2))
-        self._running: set[asyncio.Task[Answer]] = set()
+        self._running: set[asyncio.Task[StatementResult]] = set()
 
     def __len__(self) -> int:
         return len(self.lanes)
@@ -125,7 +130,7 @@ class Pool:
                 self._give(turn.result())
             raise
 
-    async def run(self, statement: Statement, *values: bytes | None) -> Answer:
+    async def run(self, statement: Statement, *values: bytes | None) -> StatementResult:
         """Execute a statement that changes nothing.
 
         Raises: Unavailable: it was not answered within PATIENCE_S.
@@ -134,7 +139,7 @@ class Pool:
 
     async def write(
         self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
-    ) -> Answer:
+    ) -> StatementResult:
         """Execute a statement that may be repeated. Such statements may wait for a standby, so half
         of the lanes are left for reads.
 
@@ -145,7 +150,7 @@ class Pool:
         """
         return await self._limited(self._write(statement, values))
 
-    async def _limited(self, work: Coroutine[object, object, Answer]) -> Answer:
+    async def _limited(self, work: Coroutine[object, object, StatementResult]) -> StatementResult:
         """A caller that is cancelled, or has waited too long, leaves the work to end by itself."""
         task = asyncio.ensure_future(work)
         self._running.add(task)
@@ -156,20 +161,20 @@ class Pool:
         except TimeoutError:
             raise unavailable(None) from None
 
-    def _ended(self, task: asyncio.Task[Answer]) -> None:
+    def _ended(self, task: asyncio.Task[StatementResult]) -> None:
         self._running.discard(task)
         if not task.cancelled():
             task.exception()  # its caller may have gone
 
     async def _write(
         self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
-    ) -> Answer:
+    ) -> StatementResult:
         async with self._writers:
             return await self._run(statement, values)
 
     async def _run(
         self, statement: Statement, values: Callable[[int], Sequence[bytes | None]]
-    ) -> Answer:
+    ) -> StatementResult:
         async with self.lane() as lane:
             return await run_again(lane, statement, *values(lane.slot))
 
@@ -191,7 +196,7 @@ class Pool:
             lane.close()
 
 
-async def run_again(lane: Lane, statement: Statement, *values: bytes | None) -> Answer:
+async def run_again(lane: Lane, statement: Statement, *values: bytes | None) -> StatementResult:
     """Execute a statement that may be repeated, until it is answered without a warning.
 
     Raises: Unavailable, Full.
@@ -206,7 +211,7 @@ async def run_again(lane: Lane, statement: Statement, *values: bytes | None) -> 
             if loop.time() >= until_s:
                 raise unavailable(error) from None
             continue
-        except SqlError as error:
+        except StatementRefused as error:
             if not error.is_transient or loop.time() >= until_s:
                 raise error.as_engine_error() from None
             await asyncio.sleep(AGAIN_S)

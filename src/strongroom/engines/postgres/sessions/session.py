@@ -15,7 +15,7 @@ import psycopg
 from psycopg import pq
 
 from strongroom.engines.base import Busy, Full, Unavailable
-from strongroom.engines.postgres.schema import Statement
+from strongroom.engines.postgres.sql.schema import Statement
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
@@ -54,16 +54,16 @@ class Away(Unavailable, Busy):
     nothing. The same call may succeed soon."""
 
 
-class StoreRefused(Unavailable):
+class DatabaseUnfit(Unavailable):
     """The database cannot carry this store; the text says why, and what to do. Trying again does
     not help."""
 
 
-class StoreMissing(StoreRefused):
+class StoreMissing(DatabaseUnfit):
     """The database has no tables of a store."""
 
 
-class SqlError(Exception):
+class StatementRefused(Exception):
     """The server refused a statement, which changed nothing.
 
     Attributes:
@@ -92,7 +92,7 @@ class SessionLost(Exception):
     """The session has ended. What the last statement changed is unknown."""
 
 
-class Answer:
+class StatementResult:
     """The rows of one statement.
 
     Attributes:
@@ -106,7 +106,7 @@ class Answer:
         self.warned = warned
 
 
-class Session:
+class DatabaseSession:
     """One session; make it with `connect`. Only one statement at a time.
 
     Arguments:
@@ -120,9 +120,9 @@ class Session:
         self._pq = connection
         self._loop = asyncio.get_running_loop()
         self._notified = notified
-        self._answer: asyncio.Future[Answer] | None = None
+        self._answer: asyncio.Future[StatementResult] | None = None
         self._rows: list[Row] = []
-        self._error: SqlError | None = None
+        self._error: StatementRefused | None = None
         self._fatal = False
         self._warned = False
         self._writing = False
@@ -136,10 +136,10 @@ class Session:
     @classmethod
     async def connect(
         cls, conninfo: bytes, timeout_s: float, notified: Callable[[str], None] | None = None
-    ) -> Session:
+    ) -> DatabaseSession:
         """Connect to one host; libpq's own time limit does not apply to calls that do not block.
 
-        Raises: SessionLost: no server answers, or it may answer later; StoreRefused: it refuses.
+        Raises: SessionLost: no server answers, or it may answer later; DatabaseUnfit: it refuses.
         """
         try:
             connection = pq.PGconn.connect_start(conninfo)
@@ -155,7 +155,7 @@ class Session:
         except (psycopg.Error, SessionLost) as error:
             text = one_line(str(error))
             if any(words in text for words in _REFUSED_WORDS):
-                raise StoreRefused(f"PostgreSQL refuses the connection: {text}") from None
+                raise DatabaseUnfit(f"PostgreSQL refuses the connection: {text}") from None
             raise SessionLost(text) from None
 
     async def prepare(self, statements: Sequence[Statement]) -> None:
@@ -178,12 +178,12 @@ class Session:
         self._pq.send_query(sql.encode())
         await self._ended()
 
-    async def run(self, statement: Statement, *values: bytes | None) -> Answer:
+    async def run(self, statement: Statement, *values: bytes | None) -> StatementResult:
         """Execute a prepared statement; parameters and results are in binary form.
 
         If the caller is cancelled, the session is ended: its answer would be taken for the next.
 
-        Raises: SqlError: nothing was changed; SessionLost: what was changed is unknown.
+        Raises: StatementRefused: nothing was changed; SessionLost: what was changed is unknown.
         """
         self._begin()
         try:
@@ -206,7 +206,7 @@ class Session:
         self._answer = self._loop.create_future()
         self._rows, self._error, self._fatal, self._warned = [], None, False, False
 
-    async def _ended(self) -> Answer:
+    async def _ended(self) -> StatementResult:
         if not self.is_lost:
             self._flush()
         answer = self._answer
@@ -257,7 +257,7 @@ class Session:
         state = result.error_field(pq.DiagnosticField.SQLSTATE)
         severity = result.error_field(pq.DiagnosticField.SEVERITY_NONLOCALIZED)
         text = result.error_field(pq.DiagnosticField.MESSAGE_PRIMARY) or result.error_message
-        self._error = SqlError(
+        self._error = StatementRefused(
             (state or b"08006").decode(), one_line(text.decode(errors="replace"))
         )
         self._fatal = self._fatal or state is None or severity != b"ERROR"
@@ -274,7 +274,7 @@ class Session:
         if error is not None:
             answer.set_exception(error)
         else:
-            answer.set_result(Answer(self._rows, self._warned))
+            answer.set_result(StatementResult(self._rows, self._warned))
 
     def _notice(self, result: PGresult) -> None:
         # Other warnings, such as those about vacuum, say nothing of the standbys.

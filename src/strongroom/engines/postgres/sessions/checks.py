@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from strongroom.engines.postgres.session import Session, StoreRefused
+from strongroom.engines.postgres.sessions.session import DatabaseSession, DatabaseUnfit
 
 _SETTINGS: Final = {
     "default_transaction_isolation": "read committed",
@@ -43,13 +43,13 @@ _TIMELINE: Final = "pg_walfile_name(pg_current_wal_lsn())"
 _VERSION_MIN: Final = 140_000
 
 
-async def settle(session: Session, schema: str, demanded: str | None) -> dict[str, str]:
+async def settle(session: DatabaseSession, schema: str, demanded: str | None) -> dict[str, str]:
     """Make a session's settings, and return those of the server that were checked.
 
     Arguments:
         demanded: the least synchronous_commit, if the URL sets one.
 
-    Raises: StoreRefused.
+    Raises: DatabaseUnfit.
     """
     sets = ", ".join(f"({_quoted(name)}, {_quoted(value)})" for name, value in _SETTINGS.items())
     await session.simple(
@@ -63,7 +63,7 @@ async def settle(session: Session, schema: str, demanded: str | None) -> dict[st
     (row,) = await session.simple(f"SELECT {shown}, pg_is_in_recovery()")
     found = dict(zip((*_READ, "recovery"), row, strict=True))
     if (refusal := refusal_of(found, demanded)) is not None:
-        raise StoreRefused(refusal)
+        raise DatabaseUnfit(refusal)
     session.timeline = int((await session.simple(f"SELECT {_TIMELINE}"))[0][0][:8], 16)
     return found
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Protocol
 
 
-class Listener(Protocol):
+class NoticeListener(Protocol):
     """Who is told."""
 
     def notified(self, payload: str) -> None: ...
@@ -20,9 +20,9 @@ class Notices:
     """Hands on notifications; before an engine is connected, there is nobody who waits for any."""
 
     def __init__(self) -> None:
-        self._listener: Listener | None = None
+        self._listener: NoticeListener | None = None
 
-    def connect(self, listener: Listener) -> None:
+    def connect(self, listener: NoticeListener) -> None:
         self._listener = listener
 
     def notified(self, payload: str) -> None:

@@ -18,18 +18,18 @@ import msgspec
 
 from strongroom.clock import Clock
 from strongroom.engines.membership import MembershipTable
-from strongroom.engines.postgres import wire
-from strongroom.engines.postgres.clock import DatabaseClock
-from strongroom.engines.postgres.lanes import AGAIN_S
-from strongroom.engines.postgres.openers import Opener, Opening, unavailable
-from strongroom.engines.postgres.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, NOTIFY, VERSION
-from strongroom.engines.postgres.session import (
-    Answer,
-    Session,
+from strongroom.engines.postgres.gateways.clock import DatabaseClock
+from strongroom.engines.postgres.sessions.lanes import AGAIN_S
+from strongroom.engines.postgres.sessions.openers import Opening, SessionOpener, unavailable
+from strongroom.engines.postgres.sessions.session import (
+    DatabaseSession,
+    DatabaseUnfit,
     SessionLost,
-    SqlError,
-    StoreRefused,
+    StatementRefused,
+    StatementResult,
 )
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, NOTIFY, VERSION
 from strongroom.values import UNIX_EPOCH_TICKS
 
 T = TypeVar("T")
@@ -39,7 +39,7 @@ _PATIENCE_S: Final = 4.0
 _START_S: Final = 5.0
 
 
-class Seen(msgspec.Struct, frozen=True):
+class TableSeen(msgspec.Struct, frozen=True):
     """The table at one moment, and what is read with it.
 
     Attributes:
@@ -68,7 +68,7 @@ class Seen(msgspec.Struct, frozen=True):
         return int.from_bytes(self.salt[:4], "big", signed=True)
 
 
-class Members:
+class SharedTable:
     """The membership table.
 
     Arguments:
@@ -80,7 +80,7 @@ class Members:
 
     def __init__(
         self,
-        opener: Opener,
+        opener: SessionOpener,
         clock: DatabaseClock,
         table_clock: Clock | None,
         notified: Callable[[str], None],
@@ -92,19 +92,19 @@ class Members:
         self._notified = notified
         self._opened = opened
         self._turn = asyncio.Lock()
-        self._session: Session | None = None
+        self._session: DatabaseSession | None = None
         self._opening: Opening | None = None
         self._probing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.seen: Seen | None = None
+        self.seen: TableSeen | None = None
 
-    async def look(self) -> Seen:
+    async def look(self) -> TableSeen:
         """Raises: Unavailable."""
         return await self._limited(self._in_turn(self._look))
 
     async def change(
-        self, rule: Callable[[Seen], tuple[MembershipTable, T] | None]
-    ) -> tuple[Seen, T] | None:
+        self, rule: Callable[[TableSeen], tuple[MembershipTable, T] | None]
+    ) -> tuple[TableSeen, T] | None:
         """Change the table by a pure rule, which may run more than once. Return the table after
         the change with the rule's result, None if the rule refuses.
 
@@ -113,8 +113,8 @@ class Members:
         return await self._limited(self._change(rule))
 
     async def _change(
-        self, rule: Callable[[Seen], tuple[MembershipTable, T] | None]
-    ) -> tuple[Seen, T] | None:
+        self, rule: Callable[[TableSeen], tuple[MembershipTable, T] | None]
+    ) -> tuple[TableSeen, T] | None:
         while True:
             seen = await self._in_turn(self._look)
             ruled = rule(seen)
@@ -131,7 +131,7 @@ class Members:
         """Tell all other gateways soon. It is a hint, which may be lost."""
         self._do(self._in_turn(functools.partial(self._send, payload)))
 
-    async def _send(self, payload: str, session: Session) -> None:
+    async def _send(self, payload: str, session: DatabaseSession) -> None:
         assert self.seen is not None
         channel = channel_of(self.seen.salt)
         await session.run(NOTIFY, channel.encode(), payload.encode())
@@ -168,7 +168,7 @@ class Members:
                 self._probing = self._do(self._opener.probe())
             raise unavailable(None) from None
 
-    async def _in_turn(self, ask: Callable[[Session], Awaitable[T]]) -> T:
+    async def _in_turn(self, ask: Callable[[DatabaseSession], Awaitable[T]]) -> T:
         """Ask in the session, one after the other; again in a new session if it is lost.
 
         Raises: Unavailable.
@@ -178,14 +178,14 @@ class Members:
                 session = await self._opened_session()
                 try:
                     return await ask(session)
-                except SqlError as error:
+                except StatementRefused as error:
                     if not error.is_transient:
                         raise error.as_engine_error() from None
                     await asyncio.sleep(AGAIN_S)
                 except SessionLost:
                     session.close()
 
-    async def _opened_session(self) -> Session:
+    async def _opened_session(self) -> DatabaseSession:
         if self._session is None or self._session.is_lost:
             if self._opening is None or self._opening.has_failed:
                 self._opening = Opening(self._open, accepts_refusal=self.seen is None)
@@ -194,7 +194,7 @@ class Members:
             self._opened()
         return self._session
 
-    async def _open(self) -> Session:
+    async def _open(self) -> DatabaseSession:
         session = await self._opener.open(self._notified)
         try:
             if self.seen is None:
@@ -205,26 +205,26 @@ class Members:
             raise
         return session
 
-    async def _look(self, session: Session) -> Seen:
+    async def _look(self, session: DatabaseSession) -> TableSeen:
         sent = self._clock.boot_ticks()
         answer = await session.run(MEMBERSHIP)
         received = self._clock.boot_ticks()
         if not answer.rows:
-            raise StoreRefused("this database has no store; make one with `strongroom store init`")
+            raise DatabaseUnfit("this database has no store; make one with `strongroom store init`")
         seen = self._seen(answer, sent, received)
         self.seen = seen
         return seen
 
-    def _seen(self, answer: Answer, sent: int, received: int) -> Seen:
+    def _seen(self, answer: StatementResult, sent: int, received: int) -> TableSeen:
         version, body, micros, highest, used, shift, salt, schema, resets, partial = answer.rows[0]
         found = wire.number_of(schema or b"")
         if found > VERSION:
-            raise StoreRefused(
+            raise DatabaseUnfit(
                 f"the store has version {found} of its tables, and this program knows versions up "
                 f"to {VERSION}; use a newer version of Strongroom"
             )
         if partial == b"\1":
-            raise StoreRefused(
+            raise DatabaseUnfit(
                 "this store is the target of a copy that is not complete; the same `strongroom "
                 "store copy` goes on where it was cut"
             )
@@ -233,28 +233,28 @@ class Members:
             self._clock.learn(sent, received, database)
         else:
             database = self._table_clock.wall_ticks()
-        moved = wire.number_of(shift or b"")
-        return Seen(
-            msgspec.msgpack.decode(body, type=MembershipTable) if body else MembershipTable(),
-            wire.number_of(version or b""),
-            database,
-            wire.number_of(highest or b""),
-            wire.number_of(used or b""),
-            sent,
-            moved,
-            salt or b"",
-            resets == b"\1",
+        return TableSeen(
+            table=msgspec.msgpack.decode(body, type=MembershipTable) if body else MembershipTable(),
+            version=wire.number_of(version or b""),
+            now=database,
+            highest=wire.number_of(highest or b""),
+            used_bytes=wire.number_of(used or b""),
+            asked=sent,
+            shift=wire.number_of(shift or b""),
+            salt=salt or b"",
+            allows_reset=resets == b"\1",
         )
 
-    async def _swap(self, seen: Seen, table: MembershipTable, session: Session) -> bool:
+    async def _swap(
+        self, seen: TableSeen, table: MembershipTable, session: DatabaseSession
+    ) -> bool:
         live = sorted(table.rows)
         removed = sorted(
             number
             for number, row in seen.table.rows.items()
             if number not in table.rows or table.rows[number].incarnation != row.incarnation
         )
-        answer = await session.run(
-            CHANGE_MEMBERSHIP,
+        values = (
             wire.int8(seen.version),
             msgspec.msgpack.encode(table),
             wire.int4(seen.lock_space),
@@ -262,6 +262,7 @@ class Members:
             wire.int8s([table.rows[number].incarnation for number in live]),
             wire.int8s(removed),
         )
+        answer = await session.run(CHANGE_MEMBERSHIP, *values)
         # A change that no standby has confirmed counts as none: the next one confirms both.
         return answer.rows[0][0] == b"\1" and not answer.warned
 

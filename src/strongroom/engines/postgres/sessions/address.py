@@ -15,7 +15,7 @@ import msgspec
 import psycopg
 from psycopg import pq
 
-from strongroom.engines.postgres.session import DEFAULTS, StoreRefused
+from strongroom.engines.postgres.sessions.session import DEFAULTS, DatabaseUnfit
 
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _TIMEOUT_S: Final = 3.0
@@ -23,7 +23,7 @@ _HOST_PARAMETERS: Final = ("host", "hostaddr", "port")
 _LEVEL: Final = re.compile(r"synchronous_commit\s*=\s*([a-z_]+)")
 
 
-class Address(msgspec.Struct, frozen=True):
+class DatabaseAddress(msgspec.Struct, frozen=True):
     """Where a store is.
 
     Attributes:
@@ -42,14 +42,14 @@ class Address(msgspec.Struct, frozen=True):
         return f"Address({self.shown!r})"
 
 
-def address_of(url: str) -> Address:
-    """Raises: StoreRefused: the URL is none of PostgreSQL's."""
+def address_of(url: str) -> DatabaseAddress:
+    """Raises: DatabaseUnfit: the URL is none of PostgreSQL's."""
     if not url.startswith(_SCHEMES):
-        raise StoreRefused("the URL of a store begins with postgresql://")
+        raise DatabaseUnfit("the URL of a store begins with postgresql://")
     try:
         options = pq.Conninfo.parse(url.encode())
     except psycopg.Error:
-        raise StoreRefused(
+        raise DatabaseUnfit(
             "the URL of the store cannot be read; its form is "
             "postgresql://USER:PASSWORD@HOST1,HOST2/DATABASE?PARAMETER=VALUE, and signs like @ in "
             "a password are written as %40"
@@ -62,7 +62,7 @@ def address_of(url: str) -> Address:
     hosts = tuple({**parameters, **one} for one in _single_hosts(given))
     timeout = parameters["connect_timeout"]
     timeout_s = float(timeout) if timeout.isdigit() and int(timeout) > 0 else _TIMEOUT_S
-    return Address(_shown(given), None if level is None else level[1], hosts, timeout_s)
+    return DatabaseAddress(_shown(given), None if level is None else level[1], hosts, timeout_s)
 
 
 def _hosts_of_environment() -> dict[str, str]:

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.engines.postgres import wire
+from strongroom.engines.postgres.sql import wire
 
 VERSION: Final = 1
 """The version of the tables and functions. A store with a higher one is refused."""

@@ -1,0 +1,1 @@
+"""Updates: lined up, decided in batches, committed, and their outcomes."""

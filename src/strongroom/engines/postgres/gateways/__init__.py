@@ -1,0 +1,1 @@
+"""This gateway among the others: the table of all, heartbeats, holds, time."""

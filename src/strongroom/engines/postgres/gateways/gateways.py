@@ -1,0 +1,213 @@
+"""A gateway of a store in PostgreSQL: its holds, its readers, and who else is there.
+
+Lives here: the engine's `Gateways`. Must not live here: the rules (membership.py), heartbeats
+(heartbeats.py), how the table is stored (members.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from typing import Final
+
+from strongroom.engines import membership
+from strongroom.engines.base import Unavailable
+from strongroom.engines.gateways import GATEWAYS_MAX, ExclusiveRight, Horizon
+from strongroom.engines.membership import (
+    GatewayReaderMark,
+    GatewayRun,
+    GatewayState,
+    MembershipTable,
+)
+from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
+from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+
+_PAUSES_S: Final = (0.005, 0.02, 0.05, 0.1)
+_log = logging.getLogger(__name__)
+
+
+async def joined(members: SharedTable) -> tuple[GatewayRun, TableSeen]:
+    """Add a gateway to the table. Raises: Unavailable: all numbers are taken, or no database
+    answers."""
+
+    def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
+        least = max(seen.highest + 1, seen.now + seen.shift)
+        # After an outage of the database no gateway looks alive. So the dead are removed only where
+        # a number is needed; heartbeats find them later.
+        return membership.join(seen.table, seen.now, least) or membership.join(
+            membership.remove_dead(seen.table, seen.now), seen.now, least
+        )
+
+    changed = await members.change(rule)
+    if changed is None:
+        raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
+    seen, run = changed
+    return run, seen
+
+
+class PostgresGateways:
+    """See Gateways.
+
+    Attributes:
+        exclusive: the right to serve alone; None = other gateways may serve beside this one.
+    """
+
+    def __init__(
+        self, members: SharedTable, gateway: JoinedGateway, heartbeats: Heartbeats
+    ) -> None:
+        self._members = members
+        self._gateway = gateway
+        self.heartbeats = heartbeats
+        self._releases: set[asyncio.Task[None]] = set()
+        self._held: set[bytes] = set()
+        self.exclusive: ExclusiveRight | None = None
+
+    @property
+    def number(self) -> int:
+        return self._gateway.run.number
+
+    @property
+    def incarnation(self) -> int:
+        return self._gateway.run.incarnation
+
+    @property
+    def state(self) -> GatewayState:
+        return self._gateway.state
+
+    @property
+    def table(self) -> MembershipTable:
+        """The table as it was last seen."""
+        assert self._members.seen is not None
+        return self._members.seen.table
+
+    @property
+    def is_alone(self) -> bool:
+        return self.exclusive is not None and self.exclusive.is_held
+
+    @property
+    def has_others(self) -> bool:
+        """Whether another gateway was live when the table was last seen."""
+        return len(self.table.rows) > 1
+
+    def must_tell(self) -> bool:
+        """Whether callers may wait at another gateway."""
+        return self.has_others and not self.is_alone
+
+    def owns(self, name: bytes) -> bool:
+        return self.table.owner(name) == self.number
+
+    async def hold(self, name: bytes) -> ExclusiveRight | None:
+        await self.ensure_serving()
+        await asyncio.gather(*self._releases)
+        run = self._gateway.run
+
+        def rule(seen: TableSeen) -> tuple[MembershipTable, None] | None:
+            table = self.heartbeats.without_dead(seen)
+            if table.holds.get(name) == run and name not in self._held:
+                return table, None  # it was granted, but the answer was lost
+            granted = membership.grant_hold(table, name, run)
+            return None if granted is None else (granted, None)
+
+        changed = await self._members.change(rule)
+        if changed is None or name in self._held:
+            return None
+        # A gateway that was removed just now may have committed after the table was read.
+        newest = (await self._members.look()).highest
+        if name in self._held:
+            return None
+        self._held.add(name)
+        self.state.observe(newest)
+        return PostgresRight(self, name)
+
+    def begin_reading(self) -> GatewayReaderMark:
+        self._gateway.life.check()
+        if (error := self.heartbeats.unavailability()) is not None:
+            raise error
+        return self.state.begin_reading()
+
+    async def horizon(self) -> Horizon:
+        await self.ensure_serving()
+        seen = await self._members.look()
+        self._gateway.learned(seen)
+        return seen.table.horizon(self.number)
+
+    async def wait_for_earlier_commits(self, stamp: int) -> None:
+        await self.ensure_serving()
+        seen = await self._members.look()
+        known = max(self.state.last_stamp + 1, seen.highest + 1, self._gateway.time.now())
+        if stamp > max(known, seen.table.highest):
+            raise ValueError(f"{stamp} lies in the future: the store has given no such stamp yet")
+        self.state.observe(stamp - 1)
+        for attempt in itertools.count():
+            await self.ensure_serving()
+            await self.heartbeats.beat()
+            if self.table.floor >= stamp:
+                return
+            if self.has_others:
+                self._members.send("beat")
+            await asyncio.sleep(_PAUSES_S[min(attempt, len(_PAUSES_S) - 1)])
+
+    async def ensure_serving(self) -> None:
+        """Raise the reason why it may take no work."""
+        self._gateway.life.check()
+        await self.heartbeats.ensure_live()
+
+    def may_rely_on(self, name: bytes) -> bool:
+        """Whether it holds `name`, as the table was last seen, and is not late."""
+        is_held = self.table.holds.get(name) == self._gateway.run
+        stopped = self._gateway.life.why_stopped() or self.heartbeats.unavailability()
+        return is_held and stopped is None
+
+    def release(self, name: bytes) -> None:
+        self._held.discard(name)
+        task = asyncio.ensure_future(self._release(name))
+        self._releases.add(task)
+        task.add_done_callback(self._releases.discard)
+
+    async def _release(self, name: bytes) -> None:
+        try:
+            await self._members.change(
+                lambda seen: (membership.release_hold(seen.table, name, self._gateway.run), None)
+            )
+        except Unavailable:
+            _log.warning("a hold was not given back; it ends with this gateway's heartbeats")
+
+    async def leave(self) -> None:
+        """Remove the gateway from the table, after its work has ended."""
+        self.heartbeats.end()
+        await asyncio.gather(*self._releases, return_exceptions=True)
+        # A last heartbeat has the newest time that was told: later gateways begin above it.
+        last = self.state.heartbeat(self._gateway.time.now(), ())
+
+        def rule(seen: TableSeen) -> tuple[MembershipTable, None]:
+            told = membership.beat(seen.table, self.number, last, seen.now) or seen.table
+            return membership.leave(told, self._gateway.run), None
+
+        try:
+            await self._members.change(rule)
+        except Unavailable:
+            _log.warning("the gateway could not leave in order; others wait 10 s for it")
+
+
+class PostgresRight:
+    """See ExclusiveRight."""
+
+    def __init__(self, gateways: PostgresGateways, name: bytes) -> None:
+        self._gateways = gateways
+        self._name = name
+        self._lost = self._released = False
+
+    @property
+    def is_lost(self) -> bool:
+        self._lost = self._lost or not self.is_held
+        return self._lost
+
+    @property
+    def is_held(self) -> bool:
+        return not self._released and self._gateways.may_rely_on(self._name)
+
+    def release(self) -> None:
+        if not self._released:
+            self._gateways.release(self._name)
+        self._lost = self._released = True

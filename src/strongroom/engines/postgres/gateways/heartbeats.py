@@ -1,0 +1,153 @@
+"""The heartbeats of a gateway, and whether it may go on by them.
+
+Lives here: `Heartbeats`. Must not live here: the rules (membership.py), holds and readers
+(gateways.py), how the table is stored (members.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from strongroom.engines import membership
+from strongroom.engines.base import EngineError
+from strongroom.engines.membership import GatewayRun, GatewayState, MembershipTable
+from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+from strongroom.engines.postgres.gateways.shared_time import SharedTime
+from strongroom.engines.postgres.life import Life
+from strongroom.engines.postgres.sessions.session import Away
+from strongroom.values import TICKS_PER_S
+
+_BEAT_S: Final = 1.0
+_DEAD: Final = "this gateway was declared dead: it sent no heartbeat for 10 s"
+_LATE: Final = "this gateway stands still: its last heartbeat is over 5 s old"
+_log = logging.getLogger(__name__)
+
+
+class JoinedGateway(msgspec.Struct, frozen=True):
+    """A gateway that has joined.
+
+    Attributes:
+        state: its own state since then.
+        in_flight: the stamps of its decisions whose outcome it does not know.
+        boot_ticks: the clock by which it judges whether its heartbeat is late.
+        life: whether its store serves; it is told when the gateway was declared dead.
+        learned: is told what was seen with each look at the table.
+    """
+
+    run: GatewayRun
+    state: GatewayState
+    time: SharedTime
+    in_flight: Callable[[], Sequence[int]]
+    boot_ticks: Callable[[], int]
+    life: Life
+    learned: Callable[[TableSeen], None]
+
+
+class Heartbeats:
+    """Sends a heartbeat each second, and whenever one is asked for.
+
+    Attributes:
+        is_beating: whether it sends them; a test may stop them.
+        is_dead: whether the gateway was declared dead, or has left.
+    """
+
+    def __init__(self, members: SharedTable, gateway: JoinedGateway) -> None:
+        self._members = members
+        self._gateway = gateway
+        self._beating: asyncio.Task[bool] | None = None
+        self.is_beating = True
+        self.is_dead = False
+
+    @property
+    def age_s(self) -> float:
+        """How long ago the last one was sent that was accepted."""
+        gateway = self._gateway
+        return gateway.state.heartbeat_age(gateway.boot_ticks()) / TICKS_PER_S
+
+    @property
+    def is_late(self) -> bool:
+        return self._gateway.state.is_late(self._gateway.boot_ticks())
+
+    def without_dead(self, seen: TableSeen) -> MembershipTable:
+        """After an outage of the database no gateway looks alive. So only a gateway whose own
+        heartbeats were accepted lately removes others."""
+        return seen.table if self.is_late else membership.remove_dead(seen.table, seen.now)
+
+    async def beat(self) -> bool:
+        """Send a heartbeat, or wait for the one under way; return whether the gateway is alive.
+
+        Raises: Unavailable.
+        """
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.ensure_future(self._beat())
+            self._beating.add_done_callback(_retrieved)
+        return await asyncio.shield(self._beating)
+
+    async def _beat(self) -> bool:
+        gateway, sent = self._gateway, 0
+
+        def rule(seen: TableSeen) -> tuple[MembershipTable, None] | None:
+            nonlocal sent
+            sent = seen.asked
+            row = gateway.state.heartbeat(gateway.time.now(), gateway.in_flight())
+            number = gateway.run.number
+            table = membership.beat(self.without_dead(seen), number, row, seen.now)
+            return None if table is None else (table, None)
+
+        changed = await self._members.change(rule)
+        if changed is None:
+            self.died()
+            return False
+        seen, _ = changed
+        gateway.state.heartbeat_accepted(seen.table, sent)
+        gateway.learned(seen)
+        return True
+
+    async def beat_forever(self) -> None:
+        while not self.is_dead:
+            await asyncio.sleep(_BEAT_S)
+            if self.is_beating:
+                try:
+                    await self.beat()
+                except EngineError as error:
+                    _log.warning("no heartbeat: %s", error)
+                except Exception:
+                    _log.exception("no heartbeat; the next one is sent in a second")
+
+    def died(self) -> None:
+        """Take note that the gateway was declared dead. It commits and reads nothing any more."""
+        if not self.is_dead:
+            self.is_dead = True
+            self._gateway.life.failed(Away(_DEAD))
+
+    def end(self) -> None:
+        """Send none any more: the gateway leaves."""
+        self.is_beating = False
+        self.is_dead = True
+
+    def unavailability(self) -> Away | None:
+        """Why the gateway may neither read nor commit; None if it may."""
+        if self.is_dead:
+            return Away(_DEAD)
+        return Away(_LATE) if self.is_late else None
+
+    async def ensure_live(self) -> None:
+        """Raise Unavailable unless the gateway may finish its work. A late heartbeat is sent
+        first."""
+        # One under way may have begun before this gateway stood still; then another one is sent.
+        for _ in range(2):
+            if self.is_beating and not self.is_dead and self.is_late:
+                await self.beat()
+        if (error := self.unavailability()) is not None:
+            raise error
+
+
+def _retrieved(task: asyncio.Task[bool]) -> None:
+    """Whoever waits for a heartbeat may have gone."""
+    if not task.cancelled():
+        task.exception()

@@ -1,0 +1,1 @@
+"""Sessions with PostgreSQL: how they are opened, checked and shared out."""

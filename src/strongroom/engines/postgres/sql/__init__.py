@@ -1,0 +1,1 @@
+"""The tables, functions and statements of a store, and the form of addresses in them."""

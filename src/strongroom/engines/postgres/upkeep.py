@@ -1,0 +1,130 @@
+"""The work of a gateway beside its calls: heartbeats, polling, maintenance, notifications.
+
+Lives here: `Upkeep`, which does it in the background. Must not live here: the work itself; see
+gateways/heartbeats.py, waiting.py, contents.py, commits/.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Final
+
+from strongroom.engines.base import EngineError
+from strongroom.engines.postgres.commits.commits import Commits
+from strongroom.engines.postgres.contents import PostgresContents
+from strongroom.engines.postgres.gateways.gateways import PostgresGateways
+from strongroom.engines.postgres.gateways.members import SharedTable
+from strongroom.engines.postgres.gateways.shared_time import SharedTime
+from strongroom.engines.postgres.sessions.lanes import Pool
+from strongroom.engines.postgres.sql import wire
+from strongroom.engines.postgres.sql.schema import FORGET_PARTITIONS
+from strongroom.engines.postgres.waiting import Waits
+
+_MAINTENANCE: Final = b"engine maintenance"
+_MAINTENANCE_S: Final = 5.0
+_ROUNDS_TO_FORGET: Final = 12
+_EXPIRE_S: Final = 1.0
+_POLL_S: Final = 2.0
+_log = logging.getLogger(__name__)
+
+
+class Upkeep:
+    """The background work of one gateway, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        gateways: PostgresGateways,
+        members: SharedTable,
+        time: SharedTime,
+        work: tuple[Commits, PostgresContents, Waits],
+        reading: Pool,
+    ) -> None:
+        self._gateways = gateways
+        self._members = members
+        self._time = time
+        self._commits, self._contents, self._waits = work
+        self._reading = reading
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def start(self, *, beats: bool) -> None:
+        """Begin all work that repeats; heartbeats only if they shall be sent by themselves."""
+        for work in (self._maintain_forever, self._poll_forever, self._expire_forever):
+            self._do(work())
+        if beats:
+            self._do(self._gateways.heartbeats.beat_forever())
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def notified(self, payload: str) -> None:
+        """Another gateway, or this one, has sent a notification."""
+        kind, _, rest = payload.partition(":")
+        if kind == "changed":
+            self._waits.hinted(rest.split(","))
+        elif kind == "shift":
+            self._do(_quietly(self._learn_shift()))
+        elif kind == "beat" and self._gateways.heartbeats.is_beating:
+            self._do(_quietly(self._beat()))
+
+    def session_opened(self) -> None:
+        """Notifications may have been lost."""
+        self._do(_quietly(self._poll()))
+
+    async def maintain(self, *, forgets: bool = True) -> None:
+        """Delete what was dropped and nobody reads.
+
+        Arguments:
+            forgets: also delete what dead gateways left, and stamps below which nothing can happen.
+        """
+        while await self._contents.remove_dropped(await self._gateways.horizon()):
+            pass
+        if forgets:
+            await self._contents.remove_orphans()
+            floor = wire.int8(self._gateways.table.floor)
+            await self._reading.write(FORGET_PARTITIONS, lambda _: (floor,))
+
+    async def _maintain_forever(self) -> None:
+        rounds = 0
+        while True:
+            await asyncio.sleep(_MAINTENANCE_S)
+            is_beating = self._gateways.heartbeats.is_beating
+            if is_beating and self._gateways.owns(_MAINTENANCE):
+                await _quietly(self.maintain(forgets=rounds % _ROUNDS_TO_FORGET == 0))
+                rounds += 1
+
+    async def _poll_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_POLL_S)
+            await _quietly(self._poll())
+
+    async def _poll(self) -> None:
+        if await self._waits.poll():
+            await self._learn_shift()
+
+    async def _expire_forever(self) -> None:
+        while True:
+            await asyncio.sleep(_EXPIRE_S)
+            self._commits.expire()
+
+    async def _learn_shift(self) -> None:
+        self._time.learn((await self._members.look()).shift)
+
+    async def _beat(self) -> None:
+        await self._gateways.heartbeats.beat()
+
+    def _do(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+
+async def _quietly(work: Coroutine[object, object, None]) -> None:
+    """If the database is away, the work is done later by other means."""
+    try:
+        await work
+    except EngineError as error:
+        _log.debug("put off: %s", error)
