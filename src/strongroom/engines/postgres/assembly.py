@@ -32,7 +32,11 @@ from strongroom.engines.postgres.gateways.notices import Notices
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.records import Records
-from strongroom.engines.postgres.sessions.address import DatabaseAddress, address_of, conninfos
+from strongroom.engines.postgres.sessions.address import (
+    DatabaseAddress,
+    address_of,
+    addresses_of,
+)
 from strongroom.engines.postgres.sessions.lanes import Lane, Pool
 from strongroom.engines.postgres.sessions.openers import (
     MISSING,
@@ -70,6 +74,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     Attributes:
         connections: for statements; heartbeats and notifications have one more of their own.
         allows_reset: of a store that is made; see Engine.allows_reset.
+        needs_standby: whether a server without a synchronous standby is refused.
         quota_bytes: of keys, values and bodies; None = there is no quota.
         schema: the schema of the store's tables.
         table_clock: the clock of the membership table, and of nothing else, in tests; None = that
@@ -79,6 +84,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
 
     connections: int = 8
     allows_reset: bool = False
+    needs_standby: bool = False
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
     table_clock: Clock | None = None
@@ -111,11 +117,11 @@ async def _writable(address: DatabaseAddress) -> DatabaseSession:
     """A session at the first host that may be written to. Raises: Unavailable, DatabaseUnfit."""
     failure: Exception | None = None
     for parameters in address.hosts:
-        try:
-            for conninfo in await conninfos(parameters):
+        for conninfo in await addresses_of(parameters, address.timeout_s):
+            try:
                 return await DatabaseSession.connect(conninfo, address.timeout_s)
-        except (SessionLost, OSError) as error:
-            failure = error
+            except SessionLost as error:
+                failure = error
     raise unavailable(failure)
 
 
@@ -127,7 +133,7 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     address = address_of(url)
     if options.connections < CONNECTIONS_MIN:
         raise DatabaseUnfit(f"a store needs at least {CONNECTIONS_MIN} connections")
-    opener = SessionOpener(address, options.schema)
+    opener = SessionOpener(address, options.schema, needs_standby=options.needs_standby)
     await _make_if_missing(opener, allows_reset=options.allows_reset)
     database_clock, notices = DatabaseClock(clock), Notices()
     members = SharedTable(

@@ -2,7 +2,7 @@
 
 Lives here: the engine's `Contents`, and the removal of what was dropped. A short body comes with
 its row when it is opened. A long one is read chunk by chunk, so it stays until no gateway reads it:
-see "dropped" in schema.py and `Horizon`. Must not live here: which contents a commit may adopt
+see `dropped` in tables.sql and `Horizon`. Must not live here: which contents a commit may adopt
 (adoptions.py).
 """
 
@@ -48,8 +48,10 @@ from strongroom.engines.postgres.sql.schema import (
 
 CHUNK_BYTES: Final = 256 * 1024
 _READ_BYTES: Final = CHUNK_BYTES_MAX
-_BATCH_MAX: Final = 64
+_BATCH_MAX: Final = 32
 _SIGN: Final = 1 << 63
+_REMOVED_BYTES: Final = 256 * 1024 * 1024
+"""About so much is deleted by one statement."""
 
 
 class ContentWriter(msgspec.Struct, frozen=True):
@@ -94,7 +96,7 @@ class PostgresContents:
         self.pins: Counter[int] = Counter()
         lanes = len(pool)
         self._writes: Batcher[Sequence[_Body], None] = Batcher(self._write_rows, lanes, _BATCH_MAX)
-        self._opens: Batcher[int, _Row | None] = Batcher(self._open_rows, lanes)
+        self._opens: Batcher[int, _Row | None] = Batcher(self._open_rows, lanes, _BATCH_MAX)
         self._discards: Batcher[int, None] = Batcher(self._discard_rows, 1)
 
     async def write(
@@ -220,12 +222,19 @@ class PostgresContents:
         """Delete the chunks of dropped contents that nobody reads. Return whether there may be more
         of them."""
         rows = (await self._pool.run(DROPPED)).rows
-        pairs = [(wire.number_of(one or b""), wire.number_of(at or b"")) for one, at in rows]
-        free = [one for one, at in pairs if horizon.frees(one, at) and one not in self.pins]
+        free: list[int] = []
+        size_bytes = 0
+        for row in rows:
+            content_id, stamp, content_bytes = (wire.number_of(cell or b"") for cell in row)
+            if horizon.frees(content_id, stamp) and content_id not in self.pins:
+                free.append(content_id)
+                size_bytes += content_bytes
+            if size_bytes >= _REMOVED_BYTES:
+                break
         if free:
             ids = wire.int8s(free)
             await self._pool.write(REMOVE_DROPPED, lambda _: (ids,))
-        return len(free) == DROPPED_MAX
+        return size_bytes >= _REMOVED_BYTES or len(free) == DROPPED_MAX
 
     async def remove_orphans(self) -> None:
         """Delete what dead gateways wrote and no commit adopted."""

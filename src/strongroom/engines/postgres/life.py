@@ -17,6 +17,7 @@ class Life:
     def __init__(self) -> None:
         self.is_closed = False
         self._callback: Callable[[EngineError], None] | None = None
+        self._failure: EngineError | None = None
 
     def why_stopped(self) -> Unavailable | None:
         """None while it serves."""
@@ -28,10 +29,14 @@ class Life:
             raise error
 
     def on_fatal(self, callback: Callable[[EngineError], None]) -> None:
+        """Called once; at once if it is too late."""
         self._callback = callback
+        if self._failure is not None:
+            self.failed(self._failure)
 
     def failed(self, error: EngineError) -> None:
         """The gateway can never serve again."""
-        if self._callback is not None and not self.is_closed:
-            self._callback(error)
-            self._callback = None
+        self._failure = error
+        callback, self._callback = self._callback, None
+        if callback is not None and not self.is_closed:
+            callback(error)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from strongroom.engines.base import (
     KEY_BYTES_MAX,
@@ -49,6 +50,9 @@ from strongroom.engines.postgres.sql.schema import (
 
 Reads = Sequence[Ref]
 
+_READS_MAX: Final = 64
+"""So many calls become one statement, whose rows are decoded in one turn of the loop."""
+
 
 class Records:
     """The records of a store.
@@ -60,7 +64,9 @@ class Records:
     def __init__(self, pool: Pool, observe: Callable[[int], None]) -> None:
         self._pool = pool
         self._observe = observe
-        self._reads: Batcher[Reads, list[Record | None]] = Batcher(self._read_all, len(pool))
+        self._reads: Batcher[Reads, list[Record | None]] = Batcher(
+            self._read_all, len(pool), _READS_MAX
+        )
 
     async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
         check_reads(reads)

@@ -108,7 +108,10 @@ class Upkeep:
     async def _expire_forever(self) -> None:
         while True:
             await asyncio.sleep(_EXPIRE_S)
-            self._commits.expire()
+            await _quietly(self._expire())
+
+    async def _expire(self) -> None:
+        self._commits.expire()
 
     async def _learn_shift(self) -> None:
         self._time.learn((await self._members.look()).shift)
@@ -128,3 +131,5 @@ async def _quietly(work: Coroutine[object, object, None]) -> None:
         await work
     except EngineError as error:
         _log.debug("put off: %s", error)
+    except Exception:
+        _log.exception("background work failed; the next round tries again")

@@ -20,7 +20,7 @@ from strongroom.engines.postgres.sessions.session import DEFAULTS, DatabaseUnfit
 _SCHEMES: Final = ("postgresql://", "postgres://")
 _TIMEOUT_S: Final = 3.0
 _HOST_PARAMETERS: Final = ("host", "hostaddr", "port")
-_LEVEL: Final = re.compile(r"synchronous_commit\s*=\s*([a-z_]+)")
+_LEVEL: Final = re.compile(r"synchronous_commit\s*=\s*(off|local|remote_write|on|remote_apply)\b")
 
 
 class DatabaseAddress(msgspec.Struct, frozen=True):
@@ -86,16 +86,18 @@ def _single_hosts(given: dict[str, str]) -> list[dict[str, str]]:
     ]
 
 
-async def conninfos(parameters: dict[str, str]) -> list[bytes]:
-    """Return libpq's connection string for each address of a host. libpq itself would look the
-    address up while the event loop stands still.
-
-    Raises: OSError: the name has no address at present.
-    """
+async def addresses_of(parameters: dict[str, str], timeout_s: float) -> list[bytes]:
+    """Return libpq's connection string for each address of a host; none if the name has no address
+    at present. libpq itself would look it up while the event loop stands still."""
     host = parameters.get("host", "")
     if not host or host.startswith(("/", "@")) or "hostaddr" in parameters:
         return [_conninfo(parameters)]
-    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    loop = asyncio.get_running_loop()
+    try:
+        async with asyncio.timeout(timeout_s):
+            found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, TimeoutError):
+        return []
     addresses = dict.fromkeys(str(address[0]) for *_, address in found)
     return [_conninfo({**parameters, "hostaddr": one}) for one in addresses]
 

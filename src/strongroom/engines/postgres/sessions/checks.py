@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from strongroom.engines.postgres.sessions.session import DatabaseSession, DatabaseUnfit
 
 _SETTINGS: Final = {
@@ -31,6 +33,7 @@ _SETTINGS: Final = {
     "plan_cache_mode": "force_generic_plan",
     "enable_seqscan": "off",
     "enable_bitmapscan": "off",
+    "enable_sort": "off",
     "enable_hashjoin": "off",
     "enable_mergejoin": "off",
 }
@@ -43,14 +46,25 @@ _TIMELINE: Final = "pg_walfile_name(pg_current_wal_lsn())"
 _VERSION_MIN: Final = 140_000
 
 
-async def settle(session: DatabaseSession, schema: str, demanded: str | None) -> dict[str, str]:
-    """Make a session's settings, and return those of the server that were checked.
+class Demands(msgspec.Struct, frozen=True):
+    """What is asked of a server beyond what every store needs.
 
-    Arguments:
-        demanded: the least synchronous_commit, if the URL sets one.
+    Attributes:
+        level: the least synchronous_commit, if the URL sets one.
+        standby: whether commits must be on a standby, too, before they are answered.
+    """
+
+    level: str | None = None
+    standby: bool = False
+
+
+async def settle(session: DatabaseSession, schema: str, demands: Demands) -> dict[str, str]:
+    """Make a session's settings, and return those of the server that were checked.
 
     Raises: DatabaseUnfit.
     """
+    # First of all, and by itself: the role may have a limit that the next statement exceeds.
+    await session.simple("SET statement_timeout = 0")
     sets = ", ".join(f"({_quoted(name)}, {_quoted(value)})" for name, value in _SETTINGS.items())
     await session.simple(
         f"SELECT set_config(s.name, s.value, false) FROM (VALUES {sets}) AS s(name, value) "
@@ -62,13 +76,13 @@ async def settle(session: DatabaseSession, schema: str, demanded: str | None) ->
     shown = ", ".join(f"current_setting('{name}')" for name in _READ)
     (row,) = await session.simple(f"SELECT {shown}, pg_is_in_recovery()")
     found = dict(zip((*_READ, "recovery"), row, strict=True))
-    if (refusal := refusal_of(found, demanded)) is not None:
+    if (refusal := refusal_of(found, demands)) is not None:
         raise DatabaseUnfit(refusal)
     session.timeline = int((await session.simple(f"SELECT {_TIMELINE}"))[0][0][:8], 16)
     return found
 
 
-def refusal_of(found: dict[str, str], demanded: str | None = None) -> str | None:
+def refusal_of(found: dict[str, str], demands: Demands) -> str | None:
     """Why a server with these settings cannot carry a store; None if it can."""
     if found["recovery"] != "f":
         return (
@@ -83,11 +97,16 @@ def refusal_of(found: dict[str, str], demanded: str | None = None) -> str | None
         if found[name] != "on":
             return f"{name} is off, so a crash could lose what was acknowledged; set {name} to on"
     level = found["synchronous_commit"]
-    least = max("remote_write", demanded or "", key=_LEVELS.index)
+    least = max("remote_write", demands.level or "", key=_LEVELS.index)
     if _LEVELS.index(level) < _LEVELS.index(least):
         return (
             f"synchronous_commit is {level}, but at least {least} is needed, else a crash or a "
             "failover loses what was acknowledged; set it to on for the role of the store"
+        )
+    if demands.standby and not found["synchronous_standby_names"]:
+        return (
+            "this PostgreSQL has no synchronous standby, and --store-needs-standby asks for one; "
+            "set synchronous_standby_names"
         )
     if found["server_encoding"] != "UTF8":
         return "the database's encoding is not UTF8; create one with ENCODING 'UTF8'"

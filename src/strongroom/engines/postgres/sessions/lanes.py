@@ -83,7 +83,7 @@ class Lane:
             except StatementRefused as error:
                 session.close()  # what the commit before came to is asked in another one
                 raise SessionLost(str(error)) from None
-            epoch, batch, failed, _ = answer.rows[0]
+            epoch, batch, failed = answer.rows[0]
             self.epoch = wire.number_of(epoch or b"")
             self.batch = wire.number_of(batch or b"")
             self.failed = wire.numbers_of(failed or b"")

@@ -14,8 +14,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakSet
 
-from strongroom.engines.postgres.sessions.address import DatabaseAddress, conninfos
-from strongroom.engines.postgres.sessions.checks import settle
+from strongroom.engines.postgres.sessions.address import DatabaseAddress, addresses_of
+from strongroom.engines.postgres.sessions.checks import Demands, settle
 from strongroom.engines.postgres.sessions.session import (
     Away,
     DatabaseSession,
@@ -47,15 +47,19 @@ class SessionOpener:
 
     Arguments:
         schema: the schema in which its tables are.
+        needs_standby: see Demands.
 
     Attributes:
         settings: those of the server, as the last session found them.
         sessions: how many were opened.
     """
 
-    def __init__(self, address: DatabaseAddress, schema: str) -> None:
+    def __init__(
+        self, address: DatabaseAddress, schema: str, *, needs_standby: bool = False
+    ) -> None:
         self.address = address
         self.schema = schema
+        self._demands = Demands(address.demanded, needs_standby)
         self.settings: dict[str, str] = {}
         self.sessions = 0
         self._timeline = 0
@@ -66,7 +70,7 @@ class SessionOpener:
         to; SessionLost: as the last one."""
         failure: SessionLost | DatabaseUnfit = SessionLost("no host of the URL has an address")
         for parameters in self.address.hosts:
-            for conninfo in await self._addresses(parameters):
+            for conninfo in await addresses_of(parameters, self.address.timeout_s):
                 try:
                     return await self._open(conninfo, notified)
                 except SessionLost as error:
@@ -75,13 +79,6 @@ class SessionOpener:
                     failure = error
         raise failure
 
-    async def _addresses(self, parameters: dict[str, str]) -> list[bytes]:
-        try:
-            async with asyncio.timeout(self.address.timeout_s):
-                return await conninfos(parameters)
-        except (OSError, TimeoutError):
-            return []  # the next host may have one
-
     async def _open(
         self, conninfo: bytes, notified: Callable[[str], None] | None
     ) -> DatabaseSession:
@@ -89,12 +86,12 @@ class SessionOpener:
         session = await DatabaseSession.connect(conninfo, timeout_s, notified)
         try:
             async with asyncio.timeout(_SETTLE_S):
-                self.settings = await settle(session, self.schema, self.address.demanded)
+                self.settings = await settle(session, self.schema, self._demands)
                 await session.prepare(STATEMENTS)
             self._check_timeline(session)
         except StatementRefused as error:
             session.close()
-            if error.ends_session:
+            if error.ends_session or error.is_transient:
                 raise SessionLost(str(error)) from None
             raise _refusal(error) from None
         except TimeoutError:

@@ -31,13 +31,16 @@ BEGIN
     SELECT coalesce(stale, '{}') || coalesce(array_agg(DISTINCT g.unit), '{}') INTO stale
         FROM unnest(g_unit, g_place, g_version) AS g(unit, place, version)
         LEFT JOIN records r ON substr(r.place, 1, 2000) = substr(g.place, 1, 2000)
+            AND (CASE WHEN length(r.place) > 2000 THEN sha256(r.place) ELSE ''::bytea END)
+                = (CASE WHEN length(g.place) > 2000 THEN sha256(g.place) ELSE ''::bytea END)
             AND r.place = g.place
         WHERE r.version IS DISTINCT FROM g.version;
     SELECT coalesce(array_agg(DISTINCT -a.unit), '{}') INTO unowned
         FROM unnest(a_unit, a_id) AS a(unit, id)
-        WHERE a.unit <> ALL (stale) AND NOT EXISTS (
-            SELECT FROM contents c WHERE c.id = a.id AND NOT c.is_adopted
-                AND c.gateway = me AND c.incarnation = run);
+        -- By the primary key: the index of unadopted contents has dead entries for all others.
+        LEFT JOIN contents c ON c.id = a.id
+        WHERE a.unit <> ALL (stale)
+            AND (c.is_adopted OR c.gateway <> me OR c.incarnation <> run) IS NOT FALSE;
     failed := stale || unowned;
     newest := coalesce(newest, 0);
     grown := 0;
@@ -56,10 +59,14 @@ BEGIN
               FROM unnest(w_unit, w_place, w_value) AS x(unit, place, value)
               WHERE unit <> ALL (stale)) AS w(place, new_bytes)
         LEFT JOIN records r ON substr(r.place, 1, 2000) = substr(w.place, 1, 2000)
+            AND (CASE WHEN length(r.place) > 2000 THEN sha256(r.place) ELSE ''::bytea END)
+                = (CASE WHEN length(w.place) > 2000 THEN sha256(w.place) ELSE ''::bytea END)
             AND r.place = w.place;
     DELETE FROM records r USING unnest(w_unit, w_place, w_value) AS w(unit, place, value)
         WHERE w.value IS NULL AND w.unit <> ALL (stale)
             AND substr(r.place, 1, 2000) = substr(w.place, 1, 2000)
+            AND (CASE WHEN length(r.place) > 2000 THEN sha256(r.place) ELSE ''::bytea END)
+                = (CASE WHEN length(w.place) > 2000 THEN sha256(w.place) ELSE ''::bytea END)
             AND r.place = w.place;
     INSERT INTO records (place, version, value)
         SELECT w.place, w.version, w.value
@@ -78,7 +85,7 @@ BEGIN
                 WHERE c.id = d.id AND c.is_adopted AND d.unit <> ALL (stale)
                 RETURNING c.id, d.stamp, c.size, c.data IS NULL AS in_chunks
         ), kept AS (
-            INSERT INTO dropped (id, stamp) SELECT id, stamp FROM gone WHERE in_chunks
+            INSERT INTO dropped (id, stamp, size) SELECT id, stamp, size FROM gone WHERE in_chunks
                 ON CONFLICT DO NOTHING
         )
         SELECT grown - coalesce(sum(size), 0) INTO grown FROM gone;
@@ -93,13 +100,12 @@ END $$;
 
 CREATE OR REPLACE FUNCTION confirm_(
     me integer, my_slot integer,
-    OUT epoch bigint, OUT batch bigint, OUT failed bigint[], OUT salt bytea
+    OUT epoch bigint, OUT batch bigint, OUT failed bigint[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
     INSERT INTO outcomes AS o (gateway, slot, epoch) VALUES (me, my_slot, 1)
         ON CONFLICT (gateway, slot) DO UPDATE SET epoch = o.epoch + 1
         RETURNING o.epoch, o.batch, o.failed INTO epoch, batch, failed;
-    SELECT s.salt INTO salt FROM store s;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_membership(
@@ -194,6 +200,9 @@ CREATE OR REPLACE FUNCTION follow_(
         FROM (SELECT) AS start
         LEFT JOIN records r
             ON substr(r.place, 1, 2000) = substr(prefix || first || names[1], 1, 2000)
+            AND (CASE WHEN length(r.place) > 2000 THEN sha256(r.place) ELSE ''::bytea END)
+            = (CASE WHEN length(prefix || first || names[1]) > 2000
+                THEN sha256(prefix || first || names[1]) ELSE ''::bytea END)
             AND r.place = prefix || first || names[1]
         WHERE cardinality(names) > 0
         UNION ALL
@@ -206,6 +215,9 @@ CREATE OR REPLACE FUNCTION follow_(
         LEFT JOIN LATERAL (
             SELECT l.version, l.value FROM records l
             WHERE substr(l.place, 1, 2000) = substr(prefix || c.next || names[c.at + 1], 1, 2000)
+                AND (CASE WHEN length(l.place) > 2000 THEN sha256(l.place) ELSE ''::bytea END)
+                = (CASE WHEN length(prefix || c.next || names[c.at + 1]) > 2000
+                THEN sha256(prefix || c.next || names[c.at + 1]) ELSE ''::bytea END)
                 AND l.place = prefix || c.next || names[c.at + 1]
         ) AS r ON true
         WHERE c.next IS NOT NULL AND c.at < cardinality(names)

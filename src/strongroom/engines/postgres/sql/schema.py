@@ -95,6 +95,8 @@ READ: Final = Statement(
     "read",
     """SELECT asked.at, r.version, r.value FROM unnest($1) WITH ORDINALITY AS asked(place, at)
     JOIN records r ON substr(r.place, 1, 2000) = substr(asked.place, 1, 2000)
+        AND (CASE WHEN length(r.place) > 2000 THEN sha256(r.place) ELSE ''::bytea END)
+            = (CASE WHEN length(asked.place) > 2000 THEN sha256(asked.place) ELSE ''::bytea END)
         AND r.place = asked.place""",
     (wire.BYTEAS,),
 )
@@ -144,7 +146,7 @@ COMMIT: Final = Statement(
 """One row: the units that failed, the newest stamp that was in the way, and by how many bytes the
 store has grown. The number of a unit is negative if a content was not free to be adopted."""
 CONFIRM: Final = Statement(
-    "confirm", "SELECT epoch, batch, failed, salt FROM confirm_($1, $2)", (wire.INT4, wire.INT4)
+    "confirm", "SELECT epoch, batch, failed FROM confirm_($1, $2)", (wire.INT4, wire.INT4)
 )
 MEMBERSHIP: Final = Statement(
     "membership",
@@ -213,7 +215,7 @@ DISCARD: Final = Statement(
 )
 DROPPED_MAX: Final = 1000
 DROPPED: Final = Statement(
-    "dropped", f"SELECT id, stamp FROM dropped ORDER BY stamp LIMIT {DROPPED_MAX}"
+    "dropped", f"SELECT id, stamp, size FROM dropped ORDER BY stamp LIMIT {DROPPED_MAX}"
 )
 REMOVE_DROPPED: Final = Statement(
     "remove_dropped",
@@ -225,7 +227,11 @@ REMOVE_ORPHANS: Final = Statement(
     "remove_orphans", "SELECT remove_orphans($1, $2)", (wire.INT4, wire.INT4)
 )
 FORGET_PARTITIONS: Final = Statement(
-    "forget_partitions", "DELETE FROM partitions WHERE last < $1", (wire.INT8,)
+    "forget_partitions",
+    # It waits for no commit, and none for it for long.
+    """DELETE FROM partitions WHERE id IN (
+        SELECT id FROM partitions WHERE last < $1 FOR UPDATE SKIP LOCKED)""",
+    (wire.INT8,),
 )
 STATEMENTS: Final = (
     *(READ, VERSIONS, SIZES, RANGE, SCAN, SCAN_WHERE, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),

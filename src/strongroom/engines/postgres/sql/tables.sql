@@ -12,6 +12,7 @@ CREATE TABLE IF NOT EXISTS store (
     transfer text,
     foreign_etags boolean NOT NULL DEFAULT false
 );
+-- Keys of both classes with their values; sql/places.py has the form of a place.
 CREATE TABLE IF NOT EXISTS records (
     place bytea NOT NULL,
     version bigint NOT NULL,
@@ -20,10 +21,13 @@ CREATE TABLE IF NOT EXISTS records (
         autovacuum_vacuum_insert_scale_factor = 0.1);
 ALTER TABLE records ALTER COLUMN value SET STORAGE EXTERNAL;
 CREATE UNIQUE INDEX IF NOT EXISTS records_place ON records (substr(place, 1, 2000), (CASE WHEN length(place) > 2000 THEN sha256(place) ELSE ''::bytea END));
+-- The newest stamp of each partition that was written lately. Below the floor of `membership`, no
+-- commit can happen any more, and the row is deleted.
 CREATE TABLE IF NOT EXISTS partitions (
     id bigint PRIMARY KEY,
     last bigint NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
+-- Bodies. A short one is in `data`, a long one in `chunks`. Only its writer's commits adopt it.
 CREATE TABLE IF NOT EXISTS contents (
     id bigint PRIMARY KEY,
     size bigint NOT NULL,
@@ -42,20 +46,26 @@ CREATE TABLE IF NOT EXISTS chunks (
     PRIMARY KEY (id, at)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
+-- Bodies in chunks that no record names since a stamp; a reader may still have them open.
 CREATE TABLE IF NOT EXISTS dropped (
     id bigint PRIMARY KEY,
-    stamp bigint NOT NULL
+    stamp bigint NOT NULL,
+    size bigint NOT NULL
 );
 CREATE INDEX IF NOT EXISTS dropped_stamp ON dropped (stamp);
+-- All gateways and their holds in one value (engines/membership.py), changed by comparing `version`.
 CREATE TABLE IF NOT EXISTS membership (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),
     version bigint NOT NULL,
     body bytea NOT NULL
 ) WITH (fillfactor = 50);
+-- Who is live: each commit checks this.
 CREATE TABLE IF NOT EXISTS gateways (
     number integer PRIMARY KEY,
     incarnation bigint NOT NULL
 );
+-- One row for each session of a gateway. `epoch` counts the sessions that had the slot; `batch` and
+-- `failed` are of its last commit, `highest` is its greatest stamp, `bytes` what it has added in all.
 CREATE TABLE IF NOT EXISTS outcomes (
     gateway integer NOT NULL,
     slot integer NOT NULL,
