@@ -416,21 +416,29 @@ class PostgresServer(StoreServer):
         return True
 
 
-def postgres_server(folder: Path, *flags: str) -> PostgresServer:
+def postgres_server(folder: Path, *flags: str, within: Path | None = None) -> PostgresServer:
     """Start a PostgreSQL; if this process is root, under the user of its package.
 
     Arguments:
         folder: the folder of its log; its data are in a folder that its user owns.
         flags: further settings, like "-c", "max_connections=20".
+        within: where the folder of its data is made.
     """
-    port = free_port()
     user = user_of_postgres()
-    data = folder_of(user)
+    data = folder_of(user, within)
     initdb = [program("initdb", "postgresql"), "-D", str(data), "-U", "postgres", "-A", "trust"]
-    subprocess.run([*initdb, "-N"], check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+    # The environment of the tests shall decide neither the encoding nor the order of texts.
+    initdb += ["-E", "UTF8", "--locale=C", "-N"]
+    subprocess.run(initdb, check=True, user=user, cwd="/", stdout=subprocess.DEVNULL)
+    return postgres_on(data, folder / "postgres.log", *flags)
+
+
+def postgres_on(data: Path, log: Path, *flags: str) -> PostgresServer:
+    """Start a PostgreSQL on data that exist, and wait until it answers."""
+    port = free_port()
     command = [program("postgres", "postgresql"), "-D", str(data), "-p", str(port)]
     command += ["-h", HOST, "-k", "", *flags]
-    server = PostgresServer(command, port, folder / "postgres.log", user)
+    server = PostgresServer(command, port, log, user_of_postgres())
     server.data = data
     server.url = f"postgres://postgres@{server.address}/postgres"
     server.wait(server.answers)
@@ -442,12 +450,12 @@ def user_of_postgres() -> str | None:
     return "postgres" if os.getuid() == 0 else None
 
 
-def folder_of(user: str | None) -> Path:
+def folder_of(user: str | None, within: Path | None = None) -> Path:
     """Create a folder that a user owns, until this process ends.
 
     It is not below pytest's folders, since every test run closes those to other users.
     """
-    made = Path(tempfile.mkdtemp(prefix="strongroom-test-"))
+    made = Path(tempfile.mkdtemp(prefix="strongroom-test-", dir=within))
     atexit.register(shutil.rmtree, made, ignore_errors=True)
     if user is not None:
         os.chown(made, pwd.getpwnam(user).pw_uid, -1)

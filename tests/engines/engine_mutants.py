@@ -406,6 +406,7 @@ Case = Callable[[Any], Awaitable[None]]
 MUTANTS: Final[tuple[tuple[type[MemoryEngine], Case], ...]] = (
     (NoGuard, records.counting_by_32_tasks_loses_nothing),
     (NoGuard, shared.counting_over_two_gateways_loses_nothing),
+    (NoGuard, shared.a_commit_held_back_is_decided_again),
     (NothingCompared, shared.a_commit_held_back_is_decided_again),
     (
         NoInputCheck,

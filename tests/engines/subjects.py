@@ -28,7 +28,7 @@ _SEGMENT_BYTES: Final = 1024 * 1024
 _vfs_numbers = itertools.count()
 
 
-class _Held:
+class Held:
     """Commits that wait until `release`; see HeldCommits."""
 
     def __init__(self) -> None:
@@ -38,6 +38,11 @@ class _Held:
     async def __call__(self) -> None:
         self._reached.set()
         await self._open.wait()
+
+    @property
+    def is_reached(self) -> bool:
+        """Whether a commit waits, or has waited."""
+        return self._reached.is_set()
 
     async def reached(self) -> None:
         await self._reached.wait()
@@ -59,7 +64,7 @@ class MemorySubject:
         self.clock = ManualClock()
         self._memory = make(self.clock)
         self._others: list[MemoryEngine] = []
-        self._held: list[_Held] = []
+        self._held: list[Held] = []
         # A commit that is cut off leaves nothing, or all of its steps.
         self._cuts = itertools.cycle((0, 1_000_000))
 
@@ -72,7 +77,7 @@ class MemorySubject:
         return other
 
     def hold_commits(self, store: StorageEngine) -> HeldCommits:
-        held = _Held()
+        held = Held()
         self._held.append(held)
         self._gateway(store).before_commit = held
         return held

@@ -69,6 +69,7 @@ async def nothing_else_wakes_a_waiter(subject: Subject) -> None:
             pass
         for _ in range(_TURNS):
             await asyncio.sleep(0)
+            await value(store, face(b"another key"))
         assert not waiting.done(), "woken though nothing changed"
     finally:
         waiting.cancel()
@@ -90,6 +91,7 @@ async def moving_the_clock_wakes_everyone(subject: Subject) -> None:
         asyncio.create_task(store.wait(face(b"absent"), None, _LONG_S)),
     ]
     await asyncio.sleep(0)
+    subject.clock.advance(1)  # so that no stamp is ahead of the clock
     before = await store.now()
     async with asyncio.timeout(_LONG_S / 2):
         wakes = store.wakes
