@@ -1,0 +1,25 @@
+"""The server that all tests of this folder share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.coordination.servers import PostgresServer
+from tests.engines.postgres.servers import Administrator, quick_server
+
+
+@pytest.fixture(scope="session")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PostgresServer]:
+    """A PostgreSQL, one for each process of tests; each store has a schema of its own in it."""
+    with quick_server(tmp_path_factory.mktemp("postgres"), "-c", "max_connections=200") as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def administrator(postgres: PostgresServer) -> Iterator[Administrator]:
+    """A superuser's session at that server."""
+    session = Administrator(postgres.url)
+    yield session
+    session.close()
