@@ -154,7 +154,7 @@ def _interrupted(path: Path) -> None:
 
 def test_an_interrupted_backup_says_what_to_do(tmp_path: Path) -> None:
     _interrupted(tmp_path / "backup")
-    with pytest.raises(NotADataDirectory, match=r"interrupted.*Make it again"):
+    with pytest.raises(NotADataDirectory, match=r"interrupted.*same command again"):
         restore(tmp_path / "backup", tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
 
@@ -196,7 +196,7 @@ def test_a_backup_at_work_is_not_replaced(tmp_path: Path) -> None:
     target = tmp_path / "backup"
     with CopyTarget(target, Format(backup=True)) as making:
         Path(making.layout.records).write_bytes(b"half")
-        with pytest.raises(FileExistsError, match="another backup, restore or import"):
+        with pytest.raises(FileExistsError, match="another backup, restore, import or copy"):
             backup(tmp_path / "data", target)
         assert Path(making.layout.records).read_bytes() == b"half"
     backup(tmp_path / "data", target)

@@ -219,11 +219,11 @@ class DirectoryLayout:
         return parse_format(text, self.path)
 
     def refuse_unfinished_copy(self) -> None:
-        """Raise NotADataDirectory if a backup, a restore or an import has not been completed."""
+        """Raise NotADataDirectory if what writes this directory has not been completed."""
         if os.path.exists(self.unfinished_copy):
             raise NotADataDirectory(
-                f"{self.path} is not whole: the backup, restore or import that wrote it was "
-                "interrupted, or is still at work. Make it again; that replaces it."
+                f"{self.path} is not whole: the backup, restore, import or copy that wrote it was "
+                "interrupted, or is still at work. Run the same command again."
             )
 
 

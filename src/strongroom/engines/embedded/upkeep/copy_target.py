@@ -1,4 +1,4 @@
-"""The directory that a backup, a restore or an import writes.
+"""The directory that a backup, a restore, an import or a copy of a store writes.
 
 Lives here: how such a directory is started and stamped as complete, and how the leftovers of a
 killed backup are recognised and replaced. Must not live here: what is copied into it (backup.py,
@@ -9,7 +9,7 @@ strongroom/importing/).
     building/       a data directory of its own, in which an import writes with the engine
 
 So a directory has UNFINISHED or FORMAT. If UNFINISHED exists and is not locked, the command was
-killed. A copy that fails deletes what it has written.
+killed. A copy that fails deletes what it has written, unless it can go on later.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import Final
 
@@ -60,8 +60,14 @@ class CopyTarget:
         path: a directory that does not exist, is empty, or holds the rest of a killed copy.
         stamp: the content of its FORMAT file.
         beside: names of files of others, which may be there and are left alone.
+        goes_on: returns whether the rest of a killed copy is used, rather than replaced. Such a
+            copy stays when it fails.
 
-    Raises: FileExistsError (it holds something else, or another copy is being made in it), OSError.
+    Attributes:
+        is_resumed: whether the rest of a killed copy is used.
+
+    Raises: FileExistsError (it holds something else, or another copy is being made in it), OSError;
+        whatever `goes_on` raises.
     """
 
     def __init__(
@@ -69,8 +75,11 @@ class CopyTarget:
         path: str | os.PathLike[str],
         stamp: Format,
         beside: Collection[str] = (),
+        goes_on: Callable[[DirectoryLayout], bool] | None = None,
     ) -> None:
         self._beside = frozenset(beside)
+        self._goes_on = goes_on
+        self.is_resumed = False
         self.layout = DirectoryLayout(os.path.abspath(path))
         self._is_new = not os.path.exists(self.layout.path)
         os.makedirs(self.layout.path, mode=0o700, exist_ok=True)
@@ -85,7 +94,8 @@ class CopyTarget:
             system.sync_file(self._unfinished_descriptor)
             # Sync this first: a directory with other files but without the mark is never replaced.
             OsFiles().sync_directory(self.layout.path)
-            system.make_directory(self.layout.segments)
+            if not self.is_resumed:
+                system.make_directory(self.layout.segments)
         except BaseException:
             os.close(self._unfinished_descriptor)
             raise
@@ -100,7 +110,7 @@ class CopyTarget:
         trace: TracebackType | None,
     ) -> None:
         try:
-            if error is not None:
+            if error is not None and self._goes_on is None:
                 self._discard()
         finally:
             os.close(self._unfinished_descriptor)
@@ -164,21 +174,24 @@ class CopyTarget:
         try:
             _lock(descriptor, path)
             if names:
-                self._clear(descriptor)
+                self._take_over(descriptor)
         except BaseException:
             os.close(descriptor)
             raise
         return descriptor
 
-    def _clear(self, descriptor: int) -> None:
-        """Delete the leftovers of a killed copy. Delete nothing if the directory holds anything
-        else."""
+    def _take_over(self, descriptor: int) -> None:
+        """Use the leftovers of a killed copy, or delete them. Delete nothing if the directory holds
+        anything else."""
         layout = self.layout
         if not os.path.exists(layout.unfinished_copy) or not os.path.samestat(
             os.fstat(descriptor), os.lstat(layout.unfinished_copy)
         ):
             raise FileExistsError(f"{layout.path} is not empty")  # it was stamped in the meantime
         left = _leftovers(layout, self._beside)
+        self.is_resumed = self._goes_on is not None and self._goes_on(layout)
+        if self.is_resumed:
+            return
         _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
         _delete(left, layout)
 
@@ -196,7 +209,7 @@ def _delete(left: list[str], layout: DirectoryLayout) -> None:
 
 def _lock(descriptor: int, path: str) -> None:
     if not lock(descriptor, shared=False, wait=False):
-        raise FileExistsError(f"{path} is being written by another backup, restore or import")
+        raise FileExistsError(f"{path} is being written by another backup, restore, import or copy")
 
 
 def _leftovers(layout: DirectoryLayout, beside: Collection[str]) -> list[str]:

@@ -1,0 +1,14 @@
+"""The server that all tests of this folder share."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.coordination.servers import PostgresServer
+from tests.engines.transfers.stores import database
+
+
+@pytest.fixture(scope="session")
+def postgres() -> PostgresServer:
+    """A PostgreSQL; each store has a schema of its own in it."""
+    return database()
