@@ -1,0 +1,220 @@
+"""`strongroom store copy`: a whole store from one place to another, also of another kind.
+
+Lives here: flags and messages, and which engine is at which place. Must not live here: the copying
+(engines/store_copy.py). No text has a URL, since it may have a password.
+"""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn
+from urllib.parse import parse_qsl, urlsplit
+
+import typer
+
+from strongroom.cli.counted import counted
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.progress import Progress, progress_bar
+from strongroom.clock import elapsed_s
+
+if TYPE_CHECKING:
+    from strongroom.engines.store_copy import CopyReport
+    from strongroom.engines.transfer import TransferSource, TransferTarget
+
+HELP = """
+Copy a whole store between data directories and PostgreSQL, in any direction.
+
+--from is a data directory that no server has open, a backup of one, or the URL of
+a PostgreSQL that no gateway serves. --to is a new directory, or a PostgreSQL that has
+no store yet or an empty one.
+
+Everything is kept: ETags, leases, messages and their receipts, snapshots, policies.
+Every body is verified while it is copied. At the end, source and copy are read again
+and compared. Only then the copy can be served.
+
+If the command is stopped, or a disk is full, run the same command again: it goes on
+where it was cut. Accounts and roles are files of their own, and are not copied.
+
+A URL has no password here, since every user of the machine could see it. libpq
+reads it from the file of PGPASSFILE, or from ~/.pgpass.
+
+Examples
+
+  strongroom store copy --from ./data --to postgresql://strongroom@db1/data
+  strongroom store copy --from ./backups/monday --to postgresql:///data
+  strongroom store copy --from postgresql:///data --to ./data --json
+"""
+
+STORE_HELP = "Copy whole stores between data directories and PostgreSQL."
+
+_SCHEMES = ("postgresql://", "postgres://")
+_SCHEMA = "strongroom"
+_SECRETS = ("password", "sslpassword")
+_MIB = 1024 * 1024
+
+
+def copy(
+    start: Annotated[str, typer.Option("--from", metavar="DIR|URL", help="What is copied.")],
+    goal: Annotated[str, typer.Option("--to", metavar="DIR|URL", help="Where it is copied to.")],
+    from_schema: Annotated[
+        str, typer.Option(metavar="NAME", help="The schema of the store of --from.")
+    ] = _SCHEMA,
+    to_schema: Annotated[
+        str, typer.Option(metavar="NAME", help="The schema of the store of --to.")
+    ] = _SCHEMA,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    *,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+) -> None:
+    """Copy a store; say what was copied."""
+    from strongroom.cli.event_loop import run
+
+    places = (_place(start, from_schema, "--from"), _place(goal, to_schema, "--to"))
+    if any(one.is_database for one in places):
+        _need_driver()
+    began_s = elapsed_s()
+    try:
+        with progress_bar("Copying", quiet or as_json) as progress:
+            report = run(_copied(*places, progress))
+    except Exception as error:
+        _fail(error, *places)
+    if as_json:
+        typer.echo(_json(report, elapsed_s() - began_s))
+    elif not quiet:
+        for line in _lines(report, places, elapsed_s() - began_s):
+            typer.echo(line)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """A directory; or a database, by its URL, with a schema in it."""
+
+    text: str
+    schema: str
+
+    @property
+    def is_database(self) -> bool:
+        return self.text.startswith(_SCHEMES)
+
+
+async def _copied(start: _Place, goal: _Place, progress: Progress | None) -> CopyReport:
+    from strongroom.engines.store_copy import copy_store
+
+    async with AsyncExitStack() as opened:
+        source = await _source(start)
+        opened.push_async_callback(source.close)
+        target = await _target(goal)
+        opened.push_async_callback(target.close)
+        return await copy_store(source, target, progress)
+
+
+async def _source(place: _Place) -> TransferSource:
+    if place.is_database:
+        from strongroom.engines.postgres.transfer import PostgresSource
+
+        return await PostgresSource.open(place.text, place.schema)
+    from strongroom.engines.embedded.upkeep.transfer_source import EmbeddedSource
+
+    return EmbeddedSource(place.text)
+
+
+async def _target(place: _Place) -> TransferTarget:
+    if place.is_database:
+        from strongroom.engines.postgres.transfer_target import PostgresTarget
+
+        return await PostgresTarget.open(place.text, place.schema)
+    from strongroom.engines.embedded.upkeep.transfer_target import EmbeddedTarget
+
+    return EmbeddedTarget(place.text)
+
+
+def _place(text: str, schema: str, flag: str) -> _Place:
+    place = _Place(text, schema)
+    if place.is_database:
+        _refuse_password(text, flag)
+    elif "://" in text:
+        fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with {_SCHEMES[0]}")
+    return place
+
+
+def _refuse_password(url: str, flag: str) -> None:
+    try:
+        parts = urlsplit(url)
+        names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
+        has_password = parts.password is not None or not names.isdisjoint(_SECRETS)
+    except ValueError:
+        fail(Exit.USAGE, f"{flag}: the URL cannot be read; write signs like @ or [ as %40, %5B")
+    if has_password:
+        fail(
+            Exit.USAGE,
+            f"the URL of {flag} has a password, which every user of this machine can see in ps. "
+            "Put the password into the file of PGPASSFILE, or into ~/.pgpass",
+        )
+
+
+def _need_driver() -> None:
+    """End the command if the driver is not installed."""
+    try:
+        import psycopg  # noqa: F401 - what the engine needs
+    except ImportError as error:
+        fail(
+            Exit.SETTINGS,
+            f"a store in PostgreSQL needs the extra: pip install strongroom[postgres] ({error})",
+        )
+
+
+def _fail(error: Exception, start: _Place, goal: _Place) -> NoReturn:
+    """End the command with what is wrong, if it is nothing of the program's own."""
+    from strongroom.cli.import_advice import explained
+    from strongroom.engines.base import Busy, DataDamaged, EngineError
+    from strongroom.engines.transfer import SourceDamaged
+
+    if not isinstance(error, (EngineError, OSError)):
+        raise error
+    text = str(error) if start.is_database else explained(error, Path(start.text))
+    if isinstance(error, (SourceDamaged, DataDamaged)):
+        text += ". The copy is not complete"
+        if not start.is_database:
+            text += f". strongroom doctor {start.text} names what is damaged; copy a whole backup"
+    is_away = isinstance(error, Busy) and (start.is_database or goal.is_database)
+    fail(Exit.UNAVAILABLE if is_away else Exit.DATA, text)
+
+
+def _json(report: CopyReport, duration_s: float) -> str:
+    import msgspec
+
+    document = {**msgspec.to_builtins(report), "duration_s": round(duration_s, 3)}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()
+
+
+def _lines(report: CopyReport, places: tuple[_Place, _Place], duration_s: float) -> list[str]:
+    size = f"{report.body_bytes / _MIB:,.1f} MiB"
+    lines = [
+        f"{report.target} is a copy of {report.source}, verified: "
+        f"{counted(report.records, 'records')} and {counted(report.contents, 'contents')} "
+        f"({size}) in {duration_s:.1f} s."
+    ]
+    if report.resumed:
+        lines.append("It went on where an earlier run was cut.")
+    start, goal = places
+    lines += _accounts(start, goal)
+    way = "--store URL" if goal.is_database else f"--data {goal.text}"
+    return [*lines, f"Start: strongroom serve {way}"]
+
+
+def _accounts(start: _Place, goal: _Place) -> list[str]:
+    """What is left to do for accounts and roles."""
+    from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
+
+    if start.is_database:
+        return []
+    names = [
+        name
+        for name in (ACCOUNTS_FILE_NAME, ROLES_FILE_NAME)
+        if (Path(start.text) / name).exists()
+        and (goal.is_database or not (Path(goal.text) / name).exists())
+    ]
+    where = "the folder of --data" if goal.is_database else goal.text
+    return [f"{Path(start.text) / name} is not in it: copy it to {where}." for name in names]
