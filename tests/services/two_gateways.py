@@ -50,6 +50,7 @@ HELD: Final = (
     "test_repeated_creates",
     "test_reset",
     "test_share_snapshot_crashes",
+    "test_share_snapshot_looks",
     "test_share_snapshot_sequences",
     "test_share_snapshots",
     "test_share_usage",
@@ -94,6 +95,9 @@ _ENGINE: Final = {
     "test_sweeping": (
         "test_a_body_that_is_replaced_while_the_blob_is_swept_is_not_forgotten",
         "test_a_snapshot_that_is_taken_while_the_blob_is_swept_keeps_its_content",
+    ),
+    "test_sweeping_looks": (
+        "test_a_body_that_is_replaced_between_two_looks_of_a_sweep_stays_for_its_readers",
     ),
     "test_sweeping_sequences": ("test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept",),
     "test_version_sequences": ("test_a_commit_that_is_cut_off_loses_no_version",),

@@ -118,7 +118,7 @@ async def sweep_blob(
         if horizon.stamp <= garbage.until:
             return WaitingSweep(frozenset(), garbage.until)
         sparing = SparingRemoval(removal, horizon.named)
-    live = await _live_bodies(place) | garbage.young
+    live = await _named_bodies(place, garbage.until)
     until = ended + 1 if upload is None else upload.number
     await _drop_staged(place, removal, sparing, until, live)
     sweep = BodySweep(place, live, readers.maps, horizon.stamp, sparing)
@@ -162,7 +162,7 @@ async def sweep_head_body(services: Services, partition: Partition) -> bool:
     horizon = await services.store.gateways.horizon()
     garbage = await _garbage(place, None)
     retired = {body for _, one in garbage.old for body in one.bodies}
-    live = await _live_bodies(place) | retired
+    live = await _named_bodies(place, garbage.until) | retired
     sweep = BodySweep(place, live, maps, horizon.stamp, SparingRemoval(RemovalBatch(services, 0.0)))
     try:
         for body in live - retired:
@@ -192,6 +192,15 @@ async def _garbage(place: BodyPlace, horizon: int | None) -> _Garbage:
 
 async def _page(place: BodyPlace, hidden: bool, first: bytes, until: bytes) -> list[Item]:
     return await place.store.read_range(place.partition, hidden, first, until, _PAGE_RECORDS)
+
+
+async def _named_bodies(place: BodyPlace, until: int) -> frozenset[Body]:
+    """Return the bodies that are live, and those that were retired after the stamp `until`.
+
+    The retired ones are read last: a body that is replaced meanwhile is among them.
+    """
+    live = await _live_bodies(place)
+    return live | (await _garbage(place, until)).young
 
 
 async def _live_bodies(place: BodyPlace) -> frozenset[Body]:

@@ -15,11 +15,10 @@ its bytes, though their stamps are within the time of its last leaves.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Collection
-from typing import Final
+from collections.abc import AsyncIterator
+from typing import Final, NamedTuple
 
 from strongroom.engines.base import Commit, Item, Key, Partition, Position, Ref, Step, Write
-from strongroom.engines.gateways import STAMP_MAX
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import UNDECODED, Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
@@ -35,8 +34,31 @@ _PAGE_RECORDS: Final = 200
 _START: Final = Position(b"", b"")
 
 
-async def living_snapshots(services: Services, generation: int) -> frozenset[int]:
-    """Their stamps. A soft-deleted share counts too."""
+class Snapshots(NamedTuple):
+    """The snapshots of a share that were found.
+
+    Attributes:
+        living: their stamps.
+        until: every snapshot with a smaller stamp is among them. What ended later may be seen by a
+            snapshot that was taken meanwhile, so it is left to a later sweep.
+    """
+
+    living: frozenset[int]
+    until: int
+
+    def see(self, since: int, end: int) -> bool:
+        """Whether a snapshot may see what was valid from `since` until `end`."""
+        return end > self.until or any(since <= at < end for at in self.living)
+
+
+async def found_snapshots(services: Services, generation: int) -> Snapshots:
+    """Those of the share with this generation. A soft-deleted share counts too."""
+    until = await services.store.now()
+    await services.store.gateways.wait_for_earlier_commits(until)
+    return Snapshots(await _living(services, generation), until)
+
+
+async def _living(services: Services, generation: int) -> frozenset[int]:
     (named,) = await services.store.read([share_keys.share_named(generation)])
     owner = file_records.NAMED.of(named)
     if owner is None:
@@ -69,16 +91,16 @@ async def record_pages(
 async def sweep_bytes(services: Services, partition: Partition) -> bool:
     """Sweep the bytes of a file that exists. Returns whether nothing is left to sweep."""
     generation = int.from_bytes(partition.keyspace[1:], "big")
-    return await _tidy(services, partition, await living_snapshots(services, generation))
+    return await _tidy(services, partition, await found_snapshots(services, generation))
 
 
-async def _tidy(services: Services, partition: Partition, living: Collection[int]) -> bool:
-    horizon = STAMP_MAX
+async def _tidy(services: Services, partition: Partition, snapshots: Snapshots) -> bool:
+    horizon = snapshots.until
     if not services.store.gateways.is_alone:
-        horizon = (await services.store.gateways.horizon()).stamp
+        horizon = min(horizon, (await services.store.gateways.horizon()).stamp)
     maps = services.held.of(FileReaders)
     place = _place(partition)
-    return await extents.Sweep(services.store, maps, place, living, horizon).run()
+    return await extents.Sweep(services.store, maps, place, snapshots.living, horizon).run()
 
 
 def _place(partition: Partition) -> MapPlace:
@@ -92,28 +114,32 @@ async def sweep_node(
     sees. `ordered`: the stamp of the commit that ordered the job. Returns whether it is done; False
     when it must wait for readers."""
     generation, file_id = int.from_bytes(partition.keyspace[1:], "big"), _place(partition).number
-    living = await living_snapshots(services, generation)
     (node,) = await services.store.read([keys.file_node(generation, file_id)])
     is_dead = node is None and file_id != generation
-    if is_dead and living:
+    # The snapshots are read after the past states: a later one sees none of these.
+    ends = await _validities(services, partition)
+    snapshots = await found_snapshots(services, generation)
+    if is_dead and snapshots.living:
         await _finish_deletion(services, partition)
-    ends = {item.name: _validity(item) for item in await _past_of(services, partition)}
+        ends = await _validities(services, partition)
     if is_dead:
-        living = frozenset(
-            at for at in living if any(since <= at < end for since, end in ends.values())
+        seen = frozenset(
+            at for at in snapshots.living if any(since <= at < end for since, end in ends.values())
         )
-        if not living:
+        if not seen:
             return await remove_file(services, removal, partition, ordered)
-    if not await _tidy(services, partition, living):
+        snapshots = snapshots._replace(living=seen)
+    if not await _tidy(services, partition, snapshots):
         return False
-    gone = [
-        Key(False, name)
-        for name, (since, end) in ends.items()
-        if not any(since <= at < end for at in living)
-    ]
+    gone = [Key(False, name) for name, valid in ends.items() if not snapshots.see(*valid)]
     await removal.add(partition, gone)
     await removal.commit()
     return True
+
+
+async def _validities(services: Services, partition: Partition) -> dict[bytes, tuple[int, int]]:
+    """Since when and until when each past state of a file's attributes was valid, by its name."""
+    return {item.name: _validity(item) for item in await _past_of(services, partition)}
 
 
 async def _past_of(services: Services, partition: Partition) -> list[Item]:
@@ -218,15 +244,15 @@ async def sweep_snapshot(services: Services, removal: RemovalBatch, job: Job, de
 
 async def _remove_past_names(services: Services, removal: RemovalBatch, generation: int) -> None:
     partition = keys.file_names(generation)
-    living = await living_snapshots(services, generation)
+    snapshots = await found_snapshots(services, generation)
     async for page in record_pages(services, partition, True, *share_keys.past_names(b"", None)):
-        gone = [Key(True, item.name) for item in page if not _is_seen(item, living)]
+        gone = [Key(True, item.name) for item in page if not snapshots.see(*_name_validity(item))]
         await removal.add(partition, gone)
     await removal.commit()
 
 
-def _is_seen(item: Item, living: Collection[int]) -> bool:
+def _name_validity(item: Item) -> tuple[int, int]:
+    """Since when and until when a past name was valid."""
     found = share_keys.past_of_name(item.name)
     assert found is not None, "the range holds past names only"
-    since = file_records.PAST.decode(item.value).since
-    return any(since <= at < found[1] for at in living)
+    return file_records.PAST.decode(item.value).since, found[1]
