@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from strongroom.auth.accounts import AccountsError
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
 from strongroom.config import (
@@ -25,10 +24,11 @@ from strongroom.config import (
     Settings,
     SmbFlags,
     check_oauth,
+    kept_in,
 )
-from strongroom.engines.base import EngineError
+from strongroom.engines.base import EngineError, Unavailable
 from strongroom.engines.checksum import load_soon
-from strongroom.engines.embedded import EmbeddedEngine, open_store
+from strongroom.engines.embedded import EmbeddedEngine
 from strongroom.engines.embedded.disk.threads import started_pool
 from strongroom.engines.memory import MemoryEngine
 from strongroom.observation import ServerObservers, store_scrub
@@ -42,8 +42,8 @@ from strongroom.servers.console.serving import Console
 from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
+from strongroom.servers.gateway_metrics import GatewayMetrics
 from strongroom.servers.identities.accounts_file import ServedAccounts
-from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
@@ -72,10 +72,15 @@ from strongroom.sources import (
     served_certificate,
     served_identities,
 )
-from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
+from strongroom.standby import NotServing, ServedElsewhere, Standby
+from strongroom.storage import DatabaseAway as DatabaseAway
+from strongroom.storage import DataUnusable as DataUnusable
+from strongroom.storage import check_data, check_identities, opened_store
+from strongroom.values import Health
 
 if TYPE_CHECKING:
     from strongroom.engines.embedded.scrub.scrub import Scrub
+    from strongroom.engines.postgres.store import PostgresEngine
     from strongroom.servers.resets import Resets
     from strongroom.setup.run import SetupRun
 
@@ -83,6 +88,8 @@ if TYPE_CHECKING:
 # it back quickly after its sync.
 _SWITCH_INTERVAL_S: Final = 0.0005
 _HEALTH_TIMEOUT_S: Final = 5.0
+# A balancer must learn within a second that the database is lost.
+_DATABASE_HEALTH_TIMEOUT_S: Final = 0.8
 # Threads for blocking calls: DNS look-ups, and reading the files of certificates.
 _WAITING_THREADS: Final = 6
 _log = logging.getLogger(__name__)
@@ -99,15 +106,11 @@ class CannotListen(Exception):
         self.refused = refused
 
 
-class DataUnusable(Exception):
-    """The data directory cannot be opened; the text says why and what to do."""
-
-
 class App:
     """One server: `start`, then `stop`. `tell` prints a line about what a setup has made."""
 
     # `start` sets these.
-    store: MemoryEngine | EmbeddedEngine
+    store: MemoryEngine | EmbeddedEngine | PostgresEngine
     services: Services
     accounts: ServedAccounts
     observation: ServerObservers
@@ -123,6 +126,7 @@ class App:
         self.scrub: Scrub | None = None  # set if the store is on a disk and is to be scrubbed
         self.console: Console | None = None
         self.pressure: Pressure | None = None  # set if this server has its process for itself
+        self.standby = Standby()
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
@@ -130,8 +134,9 @@ class App:
 
     async def start(self) -> None:
         """Open everything and serve. If a step fails, the parts opened before it are closed again.
+        With a database, wait first until no other gateway serves its store.
 
-        Raises: ConfigError, DataUnusable, CannotListen.
+        Raises: ConfigError, DataUnusable, CannotListen, NotServing.
         """
         try:
             for host in self.settings.listening_hosts():
@@ -145,6 +150,7 @@ class App:
 
     async def set_up(self) -> None:
         """Apply the setup of the settings without serving. Raises: ConfigError, DataUnusable."""
+        self.standby = Standby(waits=False)
         try:
             await self._open_services(None)
         finally:
@@ -157,7 +163,7 @@ class App:
         """
         self.failed = asyncio.get_running_loop().create_future()
         check_oauth(self.settings)
-        _check_data(self.settings.data)
+        check_data(self.settings.data)
         given = self.settings
         setup: SetupRun | None = None
         if given.setup is not None:
@@ -169,12 +175,16 @@ class App:
         router = OnePort(ENDPOINTS, self.settings.host_suffixes)
         locator = CopyLocator(self.ports, router)
         sources = copy_sources(self.settings, locator, faults)
-        self.store = await self._open_store()
+        self.store = await opened_store(self.settings, self._clock)
         self._closing.append(self.store.close)
+        if not isinstance(self.store, MemoryEngine):
+            self.store.on_fatal(self._broke)
+        if isinstance(self.store, EmbeddedEngine):
+            self.releases.insert(0, self.store.release_memory)
         if setup is not None:
             setup.add_identities(given, self.settings)
             self.accounts = served_accounts(self.settings)
-        await self._check_identities()
+        await check_identities(self.settings, self.store, self.accounts)
         self.tls = served_certificate(self.settings, self._own_directory, self._clock)
         self.observation = ServerObservers(self.settings, self.accounts, self._clock)
         self._closing.append(self.observation.close)
@@ -183,6 +193,8 @@ class App:
         composed = sources, delays, DelegationAccounts(self.accounts)
         self.services = Services(engine, self._clock, self.accounts.switches, composed)
         self._closing.append(sources.close)
+        if self.settings.store is not None:
+            await self._take_right()
         if setup is not None:
             await setup.apply(self.services, self.accounts, self._clock)
         return locator
@@ -214,9 +226,9 @@ class App:
     def description(self) -> str:
         """Return what is served, as a line of the log."""
         ports = ", ".join(f"{name} {port}" for name, port in self.ports.items())
-        data, hosts = self.settings.data, ", ".join(self.settings.listening_hosts())
+        hosts = ", ".join(self.settings.listening_hosts())
         return (
-            f"ready: {'in memory' if data is None else data.resolve()}, on {hosts} "
+            f"ready: {kept_in(self.settings) or 'in memory'}, on {hosts} "
             f"({ports}), accounts: {len(self.accounts.all())}"
         )
 
@@ -226,45 +238,25 @@ class App:
             raise ValueError("this server was not started with a test clock")
         self.store.advance(seconds)
 
+    async def _take_right(self) -> None:
+        """Wait until no other gateway serves the store. Raises: NotServing, DataUnusable."""
+        from strongroom.engines.postgres.store import PostgresEngine
+
+        store = self.store
+        assert isinstance(store, PostgresEngine)
+        assert self.failed is not None
+        self._closing.append(self.standby.release)
+        try:
+            await self.standby.take(store, self.failed)
+        except ServedElsewhere as error:
+            raise DataUnusable(str(error)) from error
+        except Unavailable as error:
+            raise DatabaseAway(str(error)) from error
+        self._in_background(self.standby.watch(store, self._broke))
+
     async def _close(self) -> None:
         while self._closing:
             await self._closing.pop()()
-
-    async def _open_store(self) -> MemoryEngine | EmbeddedEngine:
-        settings = self.settings
-        if settings.data is None:
-            return MemoryEngine(
-                self._clock, settings.memory_max_bytes, allows_reset=settings.may_be_reset()
-            )
-        try:
-            store = await open_store(
-                settings.data,
-                self._clock,
-                test_clock=settings.test_clock,
-                allow_reset=settings.allow_reset,
-            )
-        except EngineError as error:
-            raise DataUnusable(str(error)) from error
-        except OSError as error:
-            raise DataUnusable(f"{settings.data} cannot be opened: {error}") from error
-        store.on_fatal(self._broke)
-        self.releases.insert(0, store.release_memory)
-        return store
-
-    async def _check_identities(self) -> None:
-        """Compare what is served with what the data directory has. Raises: ConfigError."""
-        settings = self.settings
-        if settings.oauth is None:
-            warn_of_unused_roles(settings.roles.file)
-        if isinstance(self.store, MemoryEngine) or settings.data is None:
-            return
-        try:
-            found = [one for bounds in PLACE_RANGES for one in await self.store.keyspaces(*bounds)]
-            check_held_accounts(held_accounts(found), self.accounts, settings.data)
-        except EngineError as error:
-            _log.error("which accounts have data cannot be told: %s", error)
-        except AccountsError as error:
-            raise ConfigError(str(error)) from None
 
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None
@@ -295,11 +287,16 @@ class App:
         locator.connect(contexts)
         ports = wanted_ports(settings.service_ports(), settings.one_port)
         budget = ConnectionBudget(open_files.connections_max())
-        telemetry = Telemetry(self._connections, self.store.watching)
+        telemetry = Telemetry(
+            lambda: sum(listener.connection_count for listener in self._listeners),
+            self.store.watching,
+        )
         telemetry.add(ConnectionMetrics(budget))
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
             self.scrub = store_scrub(settings, self.store, self._clock, telemetry)
+        elif not isinstance(self.store, MemoryEngine):
+            telemetry.add(GatewayMetrics(self.store.facts))
         sweeper = Sweeper(self.services)
         telemetry.add(JobMetrics(sweeper.facts))
         self.observation.add_metrics(telemetry)
@@ -328,7 +325,7 @@ class App:
         if self.scrub is not None:
             self._in_background(self.scrub.run())
         if self.pressure is not None:
-            self._in_background(self.pressure.watch(lambda: self.store.health(_HEALTH_TIMEOUT_S)))
+            self._in_background(self.pressure.watch(self._health))
 
     async def _open_console(
         self, flags: ConsoleSettings, contexts: Contexts, shared: Shared, jobs: JobFactsOf
@@ -396,8 +393,8 @@ class App:
         names = (*map(str.lower, settings.listening_hosts()), *settings.own_hosts)
         return OwnEndpoints(
             is_ready=lambda: bool(self._listeners) and not self._listeners[0].draining,
-            health=lambda: self.store.health(_HEALTH_TIMEOUT_S),
-            is_durable=settings.data is not None,
+            health=self._health,
+            is_durable=kept_in(settings) is not None,
             metrics=telemetry.exposition,
             metrics_anywhere=settings.metrics_anywhere,
             now=self.store.now,
@@ -413,12 +410,14 @@ class App:
         from strongroom.servers.resets import Resets
 
         signed = self.settings.exposed_host() is not None
-        durable = self.settings.data is not None
+        durable = kept_in(self.settings) is not None
         wall_ticks = self._clock.wall_ticks
         return Resets(self.services, self.accounts.all, wall_ticks, durable, signed)
 
-    def _connections(self) -> int:
-        return sum(listener.connection_count for listener in self._listeners)
+    async def _health(self) -> Health:
+        has_database = self.settings.store is not None
+        limit_s = _DATABASE_HEALTH_TIMEOUT_S if has_database else _HEALTH_TIMEOUT_S
+        return await self.store.health(limit_s)
 
 
 async def _check_host(host: str) -> None:
@@ -433,12 +432,6 @@ async def _check_host(host: str) -> None:
         ) from None
 
 
-def _check_data(data: Path | None) -> None:
-    """Refuse a file in place of a directory. Raises DataUnusable."""
-    if data is not None and data.exists() and not data.is_dir():
-        raise DataUnusable(f"--data {data} is a file; name a directory, or a path for a new one")
-
-
 async def serve(
     settings: Settings,
     clock: Clock,
@@ -446,6 +439,8 @@ async def serve(
     started: Callable[[App], None],
     give_up: Callable[[str], None],
     tell: Callable[[str], None] = _log.info,
+    *,
+    waits: Callable[[str], None] | None = None,
 ) -> EngineError | None:
     """Serve until `stop` is set or the engine fails.
 
@@ -454,6 +449,7 @@ async def serve(
         give_up: ends the process at once if it serves no requests for lack of memory; its argument
             is the reason.
         tell: see App.
+        waits: is told why the server waits before it serves; None = `tell` is.
 
     Returns: the error that stopped the engine; None after an orderly end.
     Raises: as App.start and `started`; ConfigError too if this process may open too few files.
@@ -470,7 +466,11 @@ async def serve(
     app = App(settings, clock, tell)
     app.pressure = Pressure(loop.time, app.releases, give_up)
     loop.set_exception_handler(app.pressure.handle)
-    await app.start()
+    app.standby = Standby(stop, waits or tell)
+    try:
+        await app.start()
+    except NotServing as ended:
+        return ended.error
     assert app.failed is not None
     _log.info("%s", app.description())
     stopping = asyncio.create_task(stop.wait())

@@ -25,6 +25,7 @@ from strongroom.auth.accounts import (
     parse_account,
     parse_accounts,
 )
+from strongroom.database import DatabaseSettings
 
 DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -207,7 +208,8 @@ class Settings(msgspec.Struct, frozen=True):
     """All settings of a server.
 
     Attributes:
-        data: the data directory; None = in memory.
+        data: the data directory; None = in memory. With `store` it has accounts, roles and a
+            certificate only.
         one_port: the port of all services; None = no such port.
         smb: None = SMB is not served.
         requires_https: plain HTTP is refused.
@@ -224,6 +226,7 @@ class Settings(msgspec.Struct, frozen=True):
         scrub_days: everything in `data` is read once in so many days to find damage; 0 = it is not.
         allow_unsigned_tokens: other machines may use the development mode of bearer tokens.
         console: None = there is no console.
+        store: the database that keeps everything but what `data` says; None = there is none.
     """
 
     data: Path | None = DEFAULT_DATA
@@ -259,6 +262,7 @@ class Settings(msgspec.Struct, frozen=True):
     scrub_days: int = DEFAULT_SCRUB_DAYS
     allow_unsigned_tokens: bool = False
     console: ConsoleSettings | None = None
+    store: DatabaseSettings | None = None
 
     def host_of(self, name: str) -> str:
         """Return the host of a listener: a service's own, else that of all."""
@@ -279,16 +283,19 @@ class Settings(msgspec.Struct, frozen=True):
         """Return a host on which other machines reach the server; None if there is none."""
         return next((host for host in self.listening_hosts() if not is_loopback(host)), None)
 
-    def may_use_development_key(self) -> bool:
-        """Whether the well-known key may be used: on loopback, or if the settings allow it."""
-        return self.allow_development_key or self.exposed_host() is None
-
     def may_be_reset(self) -> bool:
         """Whether a request may remove everything: if the settings allow it, or in memory with a
         test clock. There, a key that everybody knows must not be served to other machines."""
-        is_for_tests = self.data is None and self.test_clock
+        is_for_tests = kept_in(self) is None and self.test_clock
         is_known = self.allow_development_key and self.exposed_host() is not None
         return self.allow_reset or (is_for_tests and not is_known)
+
+
+def kept_in(settings: Settings) -> str | None:
+    """Return where the store is kept, as people may see it; None = in memory."""
+    if settings.store is not None:
+        return settings.store.shown
+    return None if settings.data is None else str(settings.data.resolve())
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:

@@ -28,6 +28,7 @@ from strongroom.config import (
     Settings,
     TlsFiles,
     check_exposure,
+    kept_in,
 )
 from strongroom.servers import service_listeners
 from strongroom.servers.certificates.served import (
@@ -177,7 +178,7 @@ def console_facts(
         ports=ports,
         is_local=settings.exposed_host() is None,
         has_test_clock=settings.test_clock,
-        data=None if settings.data is None else str(settings.data.resolve()),
+        data=kept_in(settings),
         accounts=accounts.all,
         store=store,
         jobs=jobs,

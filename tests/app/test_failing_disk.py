@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from strongroom import app
+from strongroom import app, storage
 from strongroom.clock import Clock
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.bodies.segments import LARGE_BODY_BYTES
@@ -41,7 +41,7 @@ def served(disk: Disk, patch: pytest.MonkeyPatch) -> Iterator[InProcessServer]:
         async def open_here(directory: Path, clock: Clock, **marks: bool) -> EmbeddedEngine:
             return await open_store(directory, clock, options=options, **marks)
 
-        patch.setattr(app, "open_store", open_here)
+        patch.setattr(storage, "open_store", open_here)
         with InProcessServer.start(data=Path(disk.root, "data"), test_clock=False) as server:
             yield server
 

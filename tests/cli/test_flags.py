@@ -18,7 +18,7 @@ from strongroom.config import AccountSources, RolesSource, Settings, without_set
 # Fields of Settings that flags make together (flags/settings.py).
 COMPOSED = {
     "setup", "data", "smb", "accounts", "tls", "oauth", "roles", "rehydration_s", "log",
-    "observation", "console",
+    "observation", "console", "store",
 }  # fmt: skip
 # Fields that no flag sets: tests of the server itself do.
 OF_TESTS = {"drain_timeout_s", "strict"}

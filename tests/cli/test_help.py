@@ -231,4 +231,5 @@ def test_a_server_starts_without_what_only_some_requests_need() -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
     needless = {"awscrt", "rich", "cryptography", "jwt", "prometheus_client", "http.server"}
     needless |= {"strongroom.servers.smb.transport.serving", "strongroom.servers.tracing.spans"}
+    needless |= {"psycopg", "strongroom.engines.postgres"}
     assert needless & set(ran.stdout.split()) == set()

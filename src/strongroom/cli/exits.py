@@ -34,11 +34,12 @@ MEANINGS = {
     Exit.USAGE: "wrong flags or arguments",
     Exit.SETTINGS: "settings that cannot be used: accounts, TLS, a key that everybody knows, too "
     "few open files",
-    Exit.DATA: "a directory that cannot be used: in use, unknown format, not Strongroom's, "
-    "damaged, disk full",
+    Exit.DATA: "a directory or database that cannot be used: in use, unknown format, foreign, "
+    "damaged, full",
     Exit.LISTEN: "the address or port is taken, or this user may not listen on it",
-    Exit.STORAGE: "the disk failed or memory ran out while serving; mend the cause and restart",
-    Exit.UNAVAILABLE: "the store where nodes meet, or the server, does not answer",
+    Exit.STORAGE: "the disk failed, memory ran out, or another gateway took over; mend the cause "
+    "and restart",
+    Exit.UNAVAILABLE: "the store where nodes meet, the server, or the database does not answer",
     Exit.NOT_ACQUIRED: "a lock, term, permit, gate or barrier was not obtained in time",
     Exit.LOST: "what was held is lost; the command that ran under it is dead",
     Exit.INTERRUPTED: "ended by Ctrl-C; serve: by a second one",

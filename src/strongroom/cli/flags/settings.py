@@ -12,6 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 from strongroom import config
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.console import console_settings
+from strongroom.cli.flags.database import database_settings
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Values
 from strongroom.config import (
@@ -39,6 +40,7 @@ def settings_of(flags: Sequence[Flag], values: Values, environment: Mapping[str,
     }
     return Settings(
         data=data,
+        store=database_settings(values),
         smb=_smb(values),
         console=_or_fail(console_settings, values),
         accounts=_or_fail(config.account_sources, given, file, data, environment),

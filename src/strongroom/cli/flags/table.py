@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from strongroom.cli.flags import kinds
+from strongroom.cli.flags import database, kinds
 from strongroom.cli.flags.flag import Flag, Section
 
 CONFIG: Final = Flag(
@@ -28,7 +28,8 @@ _DATA: Final = Section(
         Flag(
             "data",
             kinds.DIRECTORY,
-            "Where everything is kept; created when it is missing.",
+            "Where everything is kept; created when it is missing. With --store, it has only what "
+            "this gateway needs: accounts, roles, a certificate.",
             default=Path("strongroom-data"),
         ),
         Flag(
@@ -36,7 +37,7 @@ _DATA: Final = Section(
             kinds.SWITCH,
             "Keep nothing: for tests.",
             default=False,
-            excludes=("data",),
+            excludes=("data", "store", "store-file"),
             because="keeps nothing",
         ),
         Flag(
@@ -69,6 +70,51 @@ _DATA: Final = Section(
             needs=("setup",),
             excludes=("in-memory",),
             because="changes a data directory",
+        ),
+    ),
+)
+
+_NEEDS_STORE: Final = ("store", "store-file")
+_DATABASE: Final = Section(
+    "A database in place of the data directory",
+    (
+        Flag(
+            "store",
+            kinds.text("URL"),
+            "Keep everything in a PostgreSQL: postgresql://USER@HOST1,HOST2/DATABASE. A password "
+            "belongs into STRONGROOM_STORE, --store-file or the file of PGPASSFILE: every user of "
+            "this machine can see flags in ps.",
+            excludes=("store-file", "scrub-days"),
+            because="keeps everything in a database",
+        ),
+        Flag(
+            "store-file",
+            kinds.FILE,
+            "A file whose text is the URL of --store.",
+            excludes=("scrub-days",),
+            because="names a database",
+        ),
+        Flag(
+            "store-connections",
+            database.CONNECTIONS,
+            "How many connections this gateway has to the database for requests; one more is for "
+            "heartbeats and notifications.",
+            default=8,
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
+            "store-quota",
+            database.SIZE,
+            "Refuse new data (507) when the store takes so much, such as 200GiB, before the "
+            "database's disk is full. Default: never.",
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
+            "store-schema",
+            database.SCHEMA,
+            "The schema in the database that has the store's tables.",
+            default="strongroom",
+            needs=_NEEDS_STORE,
         ),
     ),
 )
@@ -437,6 +483,7 @@ _TESTS: Final = Section(
 SECTIONS: Final = (
     _CONFIGURATION,
     _DATA,
+    _DATABASE,
     _ADDRESSES,
     _ACCOUNTS,
     _TLS,

@@ -24,13 +24,22 @@ class Announcements:
         self._manager = manager
         self._ready_file = ready_file
         self._is_stopping = False
+        self._is_ready = False
         self._manager.begin()
+
+    def waiting(self, why: str) -> None:
+        """Announce that the server has started, and serves when another gateway has ended. It has
+        no ready file yet."""
+        self._say_ready()
+        self._manager.tell(f"STATUS={why}")
 
     def ready(self, app: App) -> None:
         """Announce that all ports are open. Raises: ConfigError: the file cannot be written."""
         if self._ready_file is not None:
             self._ready_file.publish(ready_content(app))
-        self._manager.ready(asyncio.get_running_loop())
+        if self._is_ready:
+            self._manager.tell("STATUS=serving")  # it has waited
+        self._say_ready()
 
     def stopping(self) -> None:
         """Announce that no new connections are accepted. Idempotent."""
@@ -44,3 +53,8 @@ class Announcements:
         """Announce the end; nothing is announced after it."""
         self.stopping()
         self._manager.end()
+
+    def _say_ready(self) -> None:
+        if not self._is_ready:
+            self._is_ready = True
+            self._manager.ready(asyncio.get_running_loop())

@@ -18,7 +18,7 @@ from strongroom.auth.accounts import (
     development_account,
 )
 from strongroom.auth.request import Service
-from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback
+from strongroom.config import DEFAULT_PORTS, OAuth, Settings, is_loopback, kept_in
 from strongroom.servers import one_port, smb
 from strongroom.servers.certificates.tls import TlsUnusable
 from strongroom.servers.own_endpoints import PREFIX
@@ -134,7 +134,7 @@ def banner(app: App) -> str:
         rows.append(("", f"and {len(accounts) - _ACCOUNTS_SHOWN} more accounts"))
     if smb.NAME in app.ports:
         rows += mount_rows(own_host(settings), app.ports[smb.NAME], accounts[0].name)
-    rows.append(("data", "in memory" if settings.data is None else str(settings.data.resolve())))
+    rows.append(("data", kept_in(settings) or "in memory"))
     rows.append(("promise", _promise(settings)))
     if app.certificate is not None:
         rows.append(("certificate", f"{app.certificate} (clients must trust this file)"))
@@ -165,6 +165,8 @@ def _tokens(oauth: OAuth) -> str:
 
 
 def _promise(settings: Settings) -> str:
+    if settings.store is not None:
+        return "durable: what is answered is in PostgreSQL, and on its synchronous standbys"
     if settings.data is None:
         return "nothing outlives this process: for tests"
     return "durable: what is answered survives kill -9 and power loss"

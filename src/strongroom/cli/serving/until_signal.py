@@ -66,7 +66,7 @@ def run(settings: Settings, program: Program) -> int:
     memory runs out, the process ends within this call.
     """
     gc.disable()  # a pass while modules load frees nothing, since what they make stays
-    from strongroom.app import CannotListen, DataUnusable
+    from strongroom.app import CannotListen, DatabaseAway, DataUnusable
     from strongroom.cli.event_loop import run as run_to_end
     from strongroom.config import ConfigError, check_logs
     from strongroom.servers.telemetry import set_up_logging
@@ -88,6 +88,8 @@ def run(settings: Settings, program: Program) -> int:
         broken = run_to_end(_until_signal(settings, program))
     except ConfigError as error:
         return _failed(program, Exit.SETTINGS, program.explained(error))
+    except DatabaseAway as error:
+        return _failed(program, Exit.UNAVAILABLE, program.explained(error))
     except DataUnusable as error:
         return _failed(program, Exit.DATA, program.explained(error))
     except CannotListen as error:
@@ -102,14 +104,21 @@ def run(settings: Settings, program: Program) -> int:
         # The second Ctrl-C. All acknowledged changes are durable nevertheless.
         return Exit.INTERRUPTED.value
     if broken is not None:
-        return _failed(
-            program,
-            Exit.STORAGE,
-            f"the disk failed, so the server stopped: {broken}. Everything that was answered is "
-            "kept; look at the disk, then start again.",
-        )
+        return _failed(program, Exit.STORAGE, _why_stopped(settings, broken))
     program.stopped()
     return Exit.DONE.value
+
+
+def _why_stopped(settings: Settings, broken: EngineError) -> str:
+    if settings.store is not None:
+        return (
+            f"this server stopped: {broken}. Another gateway may serve the store now. Everything "
+            "that was answered is kept; start it again, and it serves or waits as before."
+        )
+    return (
+        f"the disk failed, so the server stopped: {broken}. Everything that was answered is kept; "
+        "look at the disk, then start again."
+    )
 
 
 async def _until_signal(settings: Settings, program: Program) -> EngineError | None:
@@ -142,6 +151,10 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
     for number in STOP_SIGNALS:
         on_signals(loop, (number,), partial(on_signal, number.name))
 
+    def waits(why: str) -> None:
+        announce.waiting(why)
+        program.tell(why)
+
     def started(app: App) -> None:
         access_log = app.observation.access_log
         if access_log is not None:
@@ -156,8 +169,8 @@ async def _until_signal(settings: Settings, program: Program) -> EngineError | N
 
     try:
         with ExitStack() as at_end:
-            give_up = partial(_exit_at_once, program)
-            return await serve(settings, SystemClock(), stop, started, give_up, program.tell)
+            give_up, clock = partial(_exit_at_once, program), SystemClock()
+            return await serve(settings, clock, stop, started, give_up, program.tell, waits=waits)
     finally:
         announce.end()
 

@@ -26,8 +26,14 @@ def warn_of_unused_roles(file: Path | None) -> None:
         )
 
 
-def check_held_accounts(held: Sequence[str], accounts: ServedAccounts, data: Path) -> None:
-    """Warn of accounts that have data and are not served. `data` is the data directory.
+def check_held_accounts(
+    held: Sequence[str], accounts: ServedAccounts, data: Path, place: str
+) -> None:
+    """Warn of accounts that have data and are not served.
+
+    Arguments:
+        data: the folder with the accounts file.
+        place: where their data is, as a text: that folder, or a database.
 
     Raises: AccountsError when other accounts have data, and the development account is served only
         because no account was given.
@@ -35,19 +41,19 @@ def check_held_accounts(held: Sequence[str], accounts: ServedAccounts, data: Pat
     served = {account.name for account in accounts.all()}
     others = [name for name in held if name not in served]
     if others and accounts.is_fallback:
-        raise AccountsError(_without_accounts(data, accounts.file, others))
+        raise AccountsError(_without_accounts(data, place, accounts.file, others))
     if others:
         _log.warning(
             "%s has data of accounts that are not served: %s; strongroom account add NAME serves "
             "one again, with a new key",
-            data,
+            place,
             ", ".join(others),
         )
 
 
-def _without_accounts(data: Path, file: Path | None, others: Sequence[str]) -> str:
+def _without_accounts(data: Path, place: str, file: Path | None, others: Sequence[str]) -> str:
     return (
-        f"{data} has data of other accounts ({', '.join(others)}), and no account is given: there "
+        f"{place} has data of other accounts ({', '.join(others)}), and no account is given: there "
         f"is no {file or 'accounts file'}. The development account, whose key everybody knows, is "
         "not served there by default. Put your copy of the accounts file back; or make the account "
         f"again, with a new key: strongroom account add {others[0]} --data {data}. To serve the "

@@ -1,0 +1,100 @@
+"""The database of `strongroom serve`, from its flags; its URL also for `strongroom store`.
+
+Lives here: from where a URL comes, the refusal of a password that others can see, and the kinds of
+values of these flags. Must not live here: the flags (table.py), what a URL says (the package's
+database.py). No error repeats a URL.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Final
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.flags.given import Values, ValueSource, exit_of
+from strongroom.cli.flags.kinds import ValueKind
+from strongroom.database import DatabaseSettings, UnusableUrl, check_url, has_password
+from strongroom.platform.files import rights_of_others
+
+_BYTES_MAX: Final = 16 * 1024
+_CONNECTIONS_MIN: Final = 2
+_CONNECTIONS_MAX: Final = 500
+_NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SIZE: Final = re.compile(r"([1-9][0-9]{0,5})(MiB|GiB|TiB)")
+_UNITS_BYTES: Final = {"MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
+
+def _connections(text: str) -> int:
+    is_number = text.isascii() and text.isdigit() and len(text) <= 9
+    if not (is_number and _CONNECTIONS_MIN <= int(text) <= _CONNECTIONS_MAX):
+        raise ValueError(f"give a number from {_CONNECTIONS_MIN} to {_CONNECTIONS_MAX}")
+    return int(text)
+
+
+def _schema(text: str) -> str:
+    if not _NAME.fullmatch(text) or text.startswith("pg_"):
+        raise ValueError(
+            "give a name of lower-case letters, digits and _, of at most 63 characters, that does "
+            "not begin with a digit or pg_"
+        )
+    return text
+
+
+def _size_bytes(text: str) -> int:
+    """Return the bytes of `500MiB`, `200GiB` or `2TiB`."""
+    found = _SIZE.fullmatch(text)
+    if found is None:
+        raise ValueError("give a size such as 500MiB, 200GiB or 2TiB")
+    return int(found[1]) * _UNITS_BYTES[found[2]]
+
+
+CONNECTIONS: Final = ValueKind("N", _connections, int)
+SCHEMA: Final = ValueKind("NAME", _schema)
+SIZE: Final = ValueKind("SIZE", _size_bytes)
+
+
+def database_settings(values: Values) -> DatabaseSettings | None:
+    """Return the database; None = there is none. End the command if it cannot be used."""
+    given, file = values["store"], values.path("store-file")
+    if file is not None:
+        url = url_of_file(file, values["store-file"].label)
+    elif isinstance(given.value, str):
+        url = checked_url(given.value, given.label, given.source)
+    else:
+        return None
+    return DatabaseSettings(
+        url,
+        connections=values.known("store-connections", int),
+        quota_bytes=values.one("store-quota", int),
+        schema=values.known("store-schema", str),
+    )
+
+
+def checked_url(url: str, label: str, source: ValueSource) -> str:
+    """Return a URL that can be used, or end the command. `label` is how an error names it."""
+    try:
+        check_url(url)
+    except UnusableUrl as error:
+        fail(exit_of(source), f"{label}: {error}")
+    if source is ValueSource.COMMAND_LINE and has_password(url):
+        fail(
+            Exit.USAGE,
+            f"{label} has a password, which every user of this machine can see in ps. Give the URL "
+            "by STRONGROOM_STORE or --store-file, or put the password into the file of PGPASSFILE",
+        )
+    return url
+
+
+def url_of_file(path: Path, label: str) -> str:
+    """Return the URL that is the text of a file, or end the command."""
+    try:
+        with path.open("rb") as file:
+            if "w" in rights_of_others(file.fileno()):
+                fail(Exit.SETTINGS, f"other users may write {path}: chmod go-w {path}")
+            text = file.read(_BYTES_MAX).decode()
+    except OSError as error:
+        fail(Exit.SETTINGS, f"{label} {path} cannot be read: {error.strerror}")
+    except UnicodeDecodeError:
+        fail(Exit.SETTINGS, f"{label} {path} is not UTF-8: is it the right file?")
+    return checked_url(text.strip(), f"{label} {path}", ValueSource.FILE)

@@ -1,0 +1,101 @@
+"""The database that keeps a store in place of a data directory: its settings, and what may be told.
+
+Lives here: what the URL of a PostgreSQL says, without its password. Must not live here: connecting
+(engines/postgres/), the flags (cli/flags/). Source: PostgreSQL's manual, section "Connection URIs".
+
+libpq repeats parts of a URL that it cannot read in its errors. Such a part may belong to the
+password. So such a URL is refused here, and no error repeats it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+from urllib.parse import parse_qsl, unquote
+
+DEFAULT_CONNECTIONS: Final = 8
+DEFAULT_SCHEMA: Final = "strongroom"
+_EXAMPLE: Final = "postgresql://strongroom@db1.example.net,db2.example.net/strongroom"
+_URL: Final = re.compile(
+    r"postgres(?:ql)?://(?:(?P<user>[^@/?]*)@)?(?P<hosts>[^/?@]*)"
+    r"(?:/(?P<database>[^/?@]*))?(?:\?(?P<parameters>[^@]*))?"
+)
+_HOST: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[^\[\]:]*)(?::\d*)?")
+_BROKEN_ESCAPE: Final = re.compile(r"%(?![0-9A-Fa-f]{2})|%00")
+_SECRETS: Final = ("password", "sslpassword")
+
+
+class UnusableUrl(ValueError):
+    """A URL that names no database. The text says what is wrong, without any part of the URL."""
+
+
+# No struct: its text must not show the password.
+@dataclass(frozen=True, slots=True)
+class DatabaseSettings:
+    """A PostgreSQL that keeps the store.
+
+    Attributes:
+        url: of libpq's form; it may have a password.
+        connections: how many connections one gateway has for requests.
+        quota_bytes: new data is refused when the store takes so much; None = never.
+        schema: the schema that has the store's tables.
+    """
+
+    url: str = field(repr=False)
+    connections: int = DEFAULT_CONNECTIONS
+    quota_bytes: int | None = None
+    schema: str = DEFAULT_SCHEMA
+
+    @property
+    def shown(self) -> str:
+        """Where the store is, as people may see it."""
+        return shown(self.url)
+
+
+def check_url(url: str) -> None:
+    """Check that libpq reads the URL as it was meant. Raises: UnusableUrl."""
+    if not url.startswith(("postgresql://", "postgres://")):
+        raise UnusableUrl(f"it must be the URL of a PostgreSQL, like {_EXAMPLE}")
+    if not url.isprintable() or " " in url:
+        raise UnusableUrl("it has a blank or a control character: write %20 for a blank")
+    if _BROKEN_ESCAPE.search(url):
+        raise UnusableUrl("a % in it is no escape of a character: write %25 for a %")
+    if _parts(url) is None:
+        raise UnusableUrl(
+            "it cannot be read; in user names and passwords write %40 for @, %2F for /, %3A for :, "
+            f"%3F for ?. It must be like {_EXAMPLE}"
+        )
+
+
+def has_password(url: str) -> bool:
+    """Return whether the URL itself has a secret, rather than a file that libpq reads."""
+    found = _parts(url)
+    if found is None:
+        return True  # nothing is known of it
+    password = (found["user"] or "").partition(":")[2]
+    return bool(password) or any(name in _SECRETS for name, _ in _parameters(found))
+
+
+def shown(url: str) -> str:
+    """Return where a database is, without user and password: `PostgreSQL at db1,db2:5433/name`."""
+    found = _parts(url)
+    if found is None:
+        return "PostgreSQL"
+    parameters = dict(_parameters(found))
+    hosts = unquote(found["hosts"]) or parameters.get("host", "")
+    if not hosts:
+        service = parameters.get("service")
+        hosts = f"service {service}" if service else "the default host"
+    database = unquote(found["database"] or "") or parameters.get("dbname", "")
+    return f"PostgreSQL at {hosts}" + (f"/{database}" if database else "")
+
+
+def _parts(url: str) -> re.Match[str] | None:
+    found = _URL.fullmatch(url)
+    is_known = found is not None and all(map(_HOST.fullmatch, found["hosts"].split(",")))
+    return found if is_known else None
+
+
+def _parameters(found: re.Match[str]) -> list[tuple[str, str]]:
+    return parse_qsl(found["parameters"] or "", keep_blank_values=True)

@@ -1,0 +1,130 @@
+"""One gateway at a time serves a store in a database; the others wait, and take over.
+
+Lives here: waiting for the right to serve, watching it, and giving it back. Must not live here:
+when a gateway counts as dead (engines/membership.py), what begins with the right (app.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from strongroom.engines.base import EngineError, Unavailable
+from strongroom.engines.membership import GatewayRun
+
+if TYPE_CHECKING:
+    from strongroom.engines.gateways import ExclusiveRight
+    from strongroom.engines.postgres.store import PostgresEngine
+
+HOLD: Final = b"server"
+_LOOK_S: Final = 1.0
+_log = logging.getLogger(__name__)
+
+
+class NotServing(Exception):
+    """The wait ended without the right to serve.
+
+    Attributes:
+        error: what stopped the engine meanwhile; None = the server itself was to stop.
+    """
+
+    def __init__(self, error: EngineError | None) -> None:
+        super().__init__(str(error) if error else "asked to stop")
+        self.error = error
+
+
+class ServedElsewhere(EngineError):
+    """Another gateway serves the store, or may do so."""
+
+
+class Standby:
+    """Takes the right to serve, and waits for it if it may.
+
+    Arguments:
+        stop: ends the wait when it is set; None = nothing ends it.
+        tell: is told what it waits for, once each time that this changes.
+        waits: whether it waits as long as another gateway serves.
+    """
+
+    def __init__(
+        self,
+        stop: asyncio.Event | None = None,
+        tell: Callable[[str], None] = _log.warning,
+        waits: bool = True,
+    ) -> None:
+        self._stop = stop or asyncio.Event()
+        self._tell = tell
+        self._told = ""
+        self._waits = waits
+        self._right: ExclusiveRight | None = None
+
+    async def take(self, store: PostgresEngine, failed: asyncio.Future[EngineError]) -> None:
+        """Return when this gateway has the right.
+
+        Arguments:
+            failed: gets the error that stops the engine.
+
+        Raises: NotServing; ServedElsewhere and Unavailable if it may not wait.
+        """
+        stopping = asyncio.ensure_future(self._stop.wait())
+        try:
+            while not await self._try(store):
+                ended = asyncio.FIRST_COMPLETED
+                await asyncio.wait((stopping, failed), timeout=_LOOK_S, return_when=ended)
+                if failed.done() or stopping.done():
+                    raise NotServing(failed.result() if failed.done() else None)
+        finally:
+            stopping.cancel()
+
+    async def watch(self, store: PostgresEngine, lost: Callable[[EngineError], None]) -> None:
+        """Call `lost` when this gateway no longer has the right.
+
+        A heartbeat that is late is no loss. The engine refuses requests as long as it is, and no
+        other gateway has the right before this one was declared dead.
+        """
+        own = GatewayRun(store.gateways.number, store.gateways.incarnation)
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if not _may_have(store, own):
+                lost(ServedElsewhere("this gateway was declared dead"))
+                return
+
+    async def release(self) -> None:
+        """Give the right back. Idempotent."""
+        if self._right is not None:
+            self._right.release()
+            self._right = None
+
+    async def _try(self, store: PostgresEngine) -> bool:
+        try:
+            self._right = await store.gateways.hold(HOLD)
+        except Unavailable as error:
+            if not self._waits:
+                raise
+            self._say(f"waiting: {error}")
+            return False
+        if self._right is None:
+            if not self._waits:
+                raise ServedElsewhere(f"{_server_of(store)} serves this store: stop it first")
+            self._say(f"waiting: {_server_of(store)} serves this store")
+            return False
+        # So decisions may rely on it that nobody else reads.
+        store.gateways.exclusive = self._right
+        return True
+
+    def _say(self, text: str) -> None:
+        if text != self._told:
+            self._told = text
+            self._tell(text)
+
+
+def _may_have(store: PostgresEngine, own: GatewayRun) -> bool:
+    table = store.gateways.table
+    return table.is_live(own) and table.holds.get(HOLD) in (own, None)
+
+
+def _server_of(store: PostgresEngine) -> str:
+    holder = store.gateways.table.holds.get(HOLD)
+    return "another gateway" if holder is None else f"gateway {holder.number}"

@@ -1,0 +1,181 @@
+"""One server at a time serves a store in a database; the others wait, and take over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import psycopg
+import pytest
+
+from strongroom.app import App, DatabaseAway, DataUnusable
+from strongroom.clock import SystemClock
+from strongroom.config import SetupSource
+from strongroom.database import DatabaseSettings
+from strongroom.engines.membership import MembershipTable
+from tests.app.gateways_of_a_store import GatewayUnderTest, gateway, settings_over
+from tests.over_postgres import database, new_store
+
+T = TypeVar("T")
+
+
+def run(test: Callable[[DatabaseSettings], Awaitable[T]]) -> T:
+    """Run a test with a store of its own."""
+
+    async def bounded() -> T:
+        return await asyncio.wait_for(test(new_store()), 100)
+
+    return asyncio.run(bounded())
+
+
+async def eventually(holds: Callable[[], bool]) -> None:
+    for _ in range(600):
+        if holds():
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("it never held")
+
+
+async def write(to: GatewayUnderTest, text: bytes) -> None:
+    await to.ask("PUT", "/wiki?restype=container")
+    assert (await to.ask("PUT", "/wiki/page", text)).status == 201
+
+
+async def read(of: GatewayUnderTest) -> bytes:
+    return (await of.ask("GET", "/wiki/page")).body
+
+
+def test_the_second_server_waits_and_takes_over_what_the_first_has_answered() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            async with gateway(settings_over(store)) as second:
+                await second.until(second.waits)
+                await write(first, b"kept")
+                await asyncio.sleep(2.5)  # it looks each second, and says it once
+                assert second.told == ["waiting: gateway 0 serves this store"]
+                assert not second.serves.is_set()
+                assert await first.stop() is None
+                await second.until(second.serves)
+                assert await read(second) == b"kept"
+                await write(second, b"later")
+
+    run(test)
+
+
+def test_a_server_that_waits_stops_at_once_and_leaves_the_other_alone() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            async with gateway(settings_over(store)) as second:
+                await second.until(second.waits)
+                assert await second.stop() is None
+                assert second.app is None
+            await write(first, b"kept")
+            assert not first.ended.done()
+
+    run(test)
+
+
+def test_a_third_server_learns_which_one_serves_now() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            async with gateway(settings_over(store)) as second:
+                await second.until(second.waits)
+                async with gateway(settings_over(store)) as third:
+                    await third.until(third.waits)
+                    third.waits.clear()
+                    await first.stop()
+                    await asyncio.wait(
+                        [asyncio.create_task(one.serves.wait()) for one in (second, third)],
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    assert second.serves.is_set() != third.serves.is_set()
+                    serving, other = (second, third)[:: 1 if second.serves.is_set() else -1]
+                    assert serving.app is not None
+                    number = serving.app.store.gateways.number
+                    await eventually(
+                        lambda: f"waiting: gateway {number} serves this store" in other.told
+                    )
+
+    run(test)
+
+
+def test_a_server_that_was_declared_dead_ends_and_another_one_serves() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            await write(first, b"kept")
+            assert first.app is not None
+            declare_dead(store)
+            error = await asyncio.wait_for(asyncio.shield(first.ended), 30)
+            assert error is not None
+            assert "dead" in str(error)
+            async with gateway(settings_over(store)) as second:
+                await second.until(second.serves)
+                assert await read(second) == b"kept"
+
+    run(test)
+
+
+def test_health_says_that_the_database_is_lost_and_that_it_is_back() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as one:
+            await one.until(one.serves)
+            assert (await one.health()).status == 200
+            database().pause()
+            try:
+                assert (await one.health()).status == 503
+            finally:
+                database().resume()
+            for _ in range(200):
+                if (await one.health()).status == 200:
+                    return
+            raise AssertionError("the database is back, and health does not say so")
+
+    run(test)
+
+
+def test_a_setup_alone_does_not_wait(tmp_path: Path) -> None:
+    file = tmp_path / "setup.toml"
+    file.write_text('[[accounts]]\nname = "orders"\nkeys = ["a2V5"]\n')
+
+    async def test(store: DatabaseSettings) -> None:
+        settings = settings_over(store, setup=SetupSource(file, only=True))
+        async with gateway(settings_over(store)) as serving:
+            await serving.until(serving.serves)
+            with pytest.raises(DataUnusable, match="gateway 0 serves this store"):
+                await App(settings, SystemClock()).set_up()
+        await App(settings, SystemClock()).set_up()
+
+    run(test)
+
+
+def test_a_database_that_does_not_answer_is_told_from_one_that_is_refused() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        away = DatabaseSettings("postgresql://postgres:s3cret@127.0.0.1:1/store")
+        with pytest.raises(DatabaseAway, match=r"PostgreSQL at 127\.0\.0\.1:1/store") as error:
+            await App(settings_over(away), SystemClock()).start()
+        assert "s3cret" not in str(error.value)
+        asynchronous = DatabaseSettings(f"{store.url}?options=-csynchronous_commit%3Doff")
+        with pytest.raises(DataUnusable, match="synchronous_commit"):
+            await App(settings_over(asynchronous), SystemClock()).start()
+
+    run(test)
+
+
+def declare_dead(store: DatabaseSettings) -> None:
+    """Remove all gateways from the store, as another gateway does after 10 s without a
+    heartbeat."""
+    with psycopg.connect(store.url) as session:
+        session.execute(f"SET search_path = {store.schema}".encode())
+        row = session.execute("SELECT body FROM membership FOR UPDATE").fetchone()
+        assert row is not None
+        table = msgspec.msgpack.decode(row[0], type=MembershipTable)
+        empty = msgspec.msgpack.encode(msgspec.structs.replace(table, rows={}, holds={}))
+        session.execute("UPDATE membership SET version = version + 1, body = %s", (empty,))
+        session.execute("DELETE FROM gateways")
