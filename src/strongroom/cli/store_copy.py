@@ -47,8 +47,6 @@ Examples
   strongroom store copy --from postgresql:///data --to ./data --json
 """
 
-STORE_HELP = "Copy whole stores between data directories and PostgreSQL."
-
 _SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = "strongroom"
 _SECRETS = ("password", "sslpassword")

@@ -1,0 +1,170 @@
+"""`strongroom store`: the PostgreSQL of `strongroom serve --store`, prepared and looked at.
+
+Lives here: flags, and what is shown. Must not live here: the tables (engines/postgres/sql/),
+what needs an operator (watching/store_report.py). Nothing printed has a URL, which may be secret.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeVar
+
+import typer
+
+from strongroom.cli.exits import Exit, fail
+from strongroom.cli.plain import plain
+
+if TYPE_CHECKING:
+    from strongroom.database import DatabaseSettings
+
+T = TypeVar("T")
+
+_HELP = """
+The PostgreSQL that keeps the data of strongroom serve --store.
+
+Without a URL, these commands use STRONGROOM_STORE or --store-file. A URL on the
+command line may have no password, since every user of the machine could see it
+in ps; libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.
+
+Examples
+
+  strongroom store init postgresql://strongroom@db1.example.net/strongroom
+  strongroom store init --print-sql strongroom
+  strongroom store status --store-file /etc/strongroom/store
+  strongroom store status --json
+"""
+
+app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+
+Url = Annotated[
+    str | None, typer.Argument(metavar="[URL]", help="postgresql://USER@HOST1,HOST2/DATABASE.")
+]
+UrlFile = Annotated[Path | None, typer.Option("--store-file", help="A file whose text is the URL.")]
+Schema = Annotated[
+    str,
+    typer.Option(
+        metavar="NAME",
+        help="The schema that has the store's tables.",
+        envvar="STRONGROOM_STORE_SCHEMA",
+    ),
+]
+_SCHEMA = "strongroom"
+
+
+@app.command("init")
+def init(
+    url: Url = None,
+    store_file: UrlFile = None,
+    schema: Schema = _SCHEMA,
+    print_sql: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ROLE",
+            help="Print the SQL that makes the tables, and grants ROLE what serving needs. "
+            "Nothing is asked of a database.",
+        ),
+    ] = None,
+) -> None:
+    """Make the tables of a store that are missing, or print the SQL that makes them."""
+    _check_schema(schema)
+    if print_sql is not None:
+        _need_driver()
+        from strongroom.engines.postgres.sql.schema import init_sql
+
+        typer.echo(init_sql(schema, print_sql), nl=False)
+        return
+    database = _database(url, store_file, schema)
+    _need_driver()
+    from strongroom.engines.postgres.assembly import init_store
+
+    _asked(database, init_store(database.url, schema))
+    typer.echo(f"{database.shown}: the schema {schema} has the tables of a store.")
+
+
+@app.command("status")
+def status(
+    url: Url = None,
+    store_file: UrlFile = None,
+    schema: Schema = _SCHEMA,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Show the gateways, standbys and sizes of a store, and what keeps vacuum from its work.
+
+    It ends with 1 if something needs an operator, and with 69 if the database does not answer."""
+    _check_schema(schema)
+    database = _database(url, store_file, schema)
+    _need_driver()
+    import msgspec
+
+    from strongroom.cli.watching.store_report import StoreReport, findings, lines
+    from strongroom.engines.postgres.assembly import PostgresOptions
+    from strongroom.engines.postgres.status import store_status
+
+    found = _asked(database, store_status(database.url, PostgresOptions(schema=schema)))
+    report = StoreReport(database.shown, schema, found, tuple(findings(found)))
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        for line in lines(report):
+            typer.echo(plain(line))
+    if report.findings:
+        raise typer.Exit(Exit.REFUSED.value)
+
+
+def _check_schema(schema: str) -> None:
+    from strongroom.cli.flags.database import SCHEMA
+
+    try:
+        SCHEMA.read(schema)
+    except ValueError as error:
+        fail(Exit.USAGE, f"--schema {schema!r}: {error}")
+
+
+def _database(url: str | None, file: Path | None, schema: str) -> DatabaseSettings:
+    """Return the database that the arguments name, else the environment."""
+    from strongroom.cli.flags.database import checked_url, url_of_file
+    from strongroom.cli.flags.given import ValueSource
+    from strongroom.database import DatabaseSettings
+
+    if url is not None and file is not None:
+        fail(Exit.USAGE, "the URL names a database; it does not go with --store-file")
+    if url is not None:
+        return DatabaseSettings(
+            checked_url(url, "the URL", ValueSource.COMMAND_LINE), schema=schema
+        )
+    if file is not None:
+        return DatabaseSettings(url_of_file(file, "--store-file"), schema=schema)
+    variable = "STRONGROOM_STORE"
+    if given := os.environ.get(variable, "").strip():
+        checked = checked_url(given, variable, ValueSource.ENVIRONMENT)
+        return DatabaseSettings(checked, schema=schema)
+    if given := os.environ.get(f"{variable}_FILE", "").strip():
+        return DatabaseSettings(url_of_file(Path(given), f"{variable}_FILE"), schema=schema)
+    fail(Exit.USAGE, f"which database? Give its URL, --store-file or {variable}")
+
+
+def _need_driver() -> None:
+    """End the command if the driver is not installed."""
+    try:
+        import psycopg  # noqa: F401 - what the engine needs
+    except ImportError as error:
+        fail(
+            Exit.SETTINGS,
+            f"a store in PostgreSQL needs the extra: pip install strongroom[postgres] ({error})",
+        )
+
+
+def _asked(database: DatabaseSettings, question: Coroutine[object, object, T]) -> T:
+    """Return what the database answers, or end the command."""
+    from strongroom.cli.event_loop import run
+    from strongroom.engines.base import EngineError
+    from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+
+    try:
+        return run(question)
+    except DatabaseUnfit as error:
+        fail(Exit.DATA, f"{database.shown}: {error}")
+    except EngineError as error:
+        fail(Exit.UNAVAILABLE, f"{database.shown}: {error}")
