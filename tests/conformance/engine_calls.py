@@ -21,7 +21,6 @@ from typing import Any, Final, Self
 from strongroom.account_switches import Switches
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, Account, development_account
 from strongroom.config import AccountSources, OAuth, Settings
-from strongroom.engines.memory import MemoryEngine
 from strongroom.servers.requests import pipeline
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
@@ -34,6 +33,7 @@ from tests.conformance.sas import account_sas
 from tests.conformance.sources import HOST, Source, Sources
 from tests.conformance.table_client import TableClient
 from tests.operations.test_roles import ENDPOINTS, served
+from tests.over_postgres import engine_of_servers_in_memory
 from tests.tidy.sources import ROOT
 
 PAGE: Final = ROOT / "docs" / "engine-calls.md"
@@ -81,16 +81,17 @@ class _Counter:
     def counting(self) -> Iterator[None]:
         """Count until the block ends."""
         answer = pipeline._answer
-        before = {name: getattr(MemoryEngine, name) for name in CALLS}
+        engine = engine_of_servers_in_memory()
+        before = {name: getattr(engine, name) for name in CALLS}
         try:
             for name, call in before.items():
-                setattr(MemoryEngine, name, _counted(name, call))
+                setattr(engine, name, _counted(name, call))
             pipeline._answer = self._answering(answer)
             yield
         finally:
             pipeline._answer = answer
             for name, call in before.items():
-                setattr(MemoryEngine, name, call)
+                setattr(engine, name, call)
 
     def _answering(self, answer: Callable[..., Awaitable[Any]]) -> Any:
         async def counted(context: Any, parsed: Any, request_id: str) -> Any:
