@@ -152,9 +152,7 @@ class Client:
         full = self.prefix + target
         fields = self.fields(method, full, headers, body, scheme)
         for last in (False, True):
-            connection = self._connection or http.client.HTTPConnection(
-                HOST, self.port, timeout=TIMEOUT_S
-            )
+            connection = self._connection or self.connect()
             fresh = self._connection is None
             self._connection = connection
             try:
@@ -186,6 +184,10 @@ class Client:
             signed = authorization(scheme, self.account, self.credential.key, method, full, fields)
             fields.append(("Authorization", signed))
         return fields
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a new connection, which opens with its first request."""
+        return http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_S)
 
     def _exchange(
         self,

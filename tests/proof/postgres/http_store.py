@@ -1,0 +1,134 @@
+"""A container, a table and a queue over HTTP, as the load of a proof uses them.
+
+Lives here: requests that make, write and list, without any repetition. Must not live here: what is
+written when, and what must be there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import json
+import re
+import ssl
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
+from tests.conformance.answer import Answer
+from tests.conformance.client import HOST, PUT_BLOB, TIMEOUT_S, Client, Credential
+from tests.conformance.table_client import TableClient
+
+_CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+_BODY_BYTES: Final = 5_000
+
+
+class Address(msgspec.Struct, frozen=True):
+    """Where all services are: a server with `--one-port`, or a balancer.
+
+    Attributes:
+        certificate: what clients have to trust; None = without TLS.
+    """
+
+    port: int
+    certificate: Path | None = None
+
+    def connect(self) -> http.client.HTTPConnection:
+        """Return a new connection, which opens with its first request."""
+        if self.certificate is None:
+            return http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_S)
+        context = ssl.create_default_context(cafile=self.certificate)
+        context.check_hostname = False  # a certificate for a proxy's hop names no address
+        return http.client.HTTPSConnection(HOST, self.port, timeout=TIMEOUT_S, context=context)
+
+
+class HttpStore:
+    """One container, table and queue of one name, on connections of its own.
+
+    Arguments:
+        name: of all three.
+    """
+
+    def __init__(self, address: Address, name: str) -> None:
+        account, port = DEVELOPMENT_ACCOUNT_NAME, address.port
+        self._blobs = Client(port, _CREDENTIAL, prefix=f"/blob/{account}")
+        self._tables = TableClient(port, _CREDENTIAL, prefix=f"/table/{account}")
+        self._queues = Client(port, _CREDENTIAL, prefix=f"/queue/{account}")
+        self._name = name
+        for client in (self._blobs, self._tables, self._queues):
+            client.connect = address.connect  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        """Close its connections, so that the next request opens one. On a new connection, the
+        client repeats nothing by itself."""
+        for client in (self._blobs, self._tables, self._queues):
+            client.close()
+
+    def make(self) -> None:
+        """Make the container, the table and the queue."""
+        made(self._blobs.put(f"/{self._name}?restype=container"))
+        made(self._tables.post("/Tables", {"TableName": self._name}))
+        made(self._queues.put(f"/{self._name}"))
+
+    def put_blob(self, name: str) -> Answer:
+        return self._blobs.put(f"/{self._name}/{name}", PUT_BLOB, _body(name))
+
+    def put_entity(self, name: str) -> Answer:
+        return self._tables.post(f"/{self._name}", {"PartitionKey": name[:8], "RowKey": name})
+
+    def put_message(self, name: str) -> Answer:
+        self._queues.close()  # see `close`: a message that was sent again would be there twice
+        body = f"<QueueMessage><MessageText>{name}</MessageText></QueueMessage>".encode()
+        return self._queues.send("POST", f"/{self._name}/messages", (), body)
+
+    def get_document(self, name: str) -> Answer:
+        return self._blobs.get(f"/{self._name}/{name}")
+
+    def put_document(self, name: str, document: object, etag: str | None = None) -> Answer:
+        """Write a blob of JSON. `etag` = only in place of this one."""
+        headers = {**PUT_BLOB, **({} if etag is None else {"If-Match": etag})}
+        return self._blobs.put(f"/{self._name}/{name}", headers, json.dumps(document).encode())
+
+    def document(self, name: str) -> Any:
+        return json.loads(made(self.get_document(name)).body)
+
+    def has_blob(self, name: str) -> bool:
+        """Whether a blob that `put_blob` wrote is there, whole."""
+        answer = self._blobs.get(f"/{self._name}/{name}")
+        return answer.status == 200 and answer.body == _body(name)
+
+    def entities(self) -> Iterator[str]:
+        """Yield the names of all entities."""
+        after = ""
+        while True:
+            answer = made(self._tables.get(f"/{self._name}(){after}"))
+            yield from re.findall(r'"RowKey":"(.*?)"', answer.body.decode())
+            partition, row = (
+                answer.get(f"x-ms-continuation-Next{part}Key") for part in ("Partition", "Row")
+            )
+            if partition is None:
+                return
+            after = f"?NextPartitionKey={partition}&NextRowKey={row}"
+
+    def messages(self) -> Iterator[str]:
+        """Yield the names of all messages, once: they are hidden for an hour."""
+        target = f"/{self._name}/messages?numofmessages=32&visibilitytimeout=3600"
+        while True:
+            found = re.findall(r"<MessageText>(.*?)<", made(self._queues.get(target)).body.decode())
+            if not found:
+                return
+            yield from found
+
+
+def made(answer: Answer) -> Answer:
+    """Return an answer that is a success."""
+    assert answer.status < 300, (answer.status, answer.body)
+    return answer
+
+
+def _body(name: str) -> bytes:
+    unit = hashlib.blake2b(name.encode()).hexdigest().encode()
+    return unit * (_BODY_BYTES // len(unit))
