@@ -39,6 +39,7 @@ class DatabaseSettings:
         url: of libpq's form; it may have a password.
         connections: how many connections one gateway has for requests.
         quota_bytes: new data is refused when the store takes so much; None = never.
+        needs_standby: whether a database without synchronous standbys is refused.
         schema: the schema that has the store's tables.
     """
 
@@ -46,6 +47,7 @@ class DatabaseSettings:
     connections: int = DEFAULT_CONNECTIONS
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
+    needs_standby: bool = False
 
     @property
     def shown(self) -> str:

@@ -71,6 +71,7 @@ async def _opened_database(
     options = PostgresOptions(
         connections=database.connections,
         quota_bytes=database.quota_bytes,
+        needs_standby=database.needs_standby,
         schema=database.schema,
         allows_reset=allows_reset,
     )

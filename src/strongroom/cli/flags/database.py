@@ -68,6 +68,7 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         connections=values.known("store-connections", int),
         quota_bytes=values.one("store-quota", int),
         schema=values.known("store-schema", str),
+        needs_standby=values.known("store-needs-standby", bool),
     )
 
 

@@ -110,6 +110,14 @@ _DATABASE: Final = Section(
             needs=_NEEDS_STORE,
         ),
         Flag(
+            "store-needs-standby",
+            kinds.SWITCH,
+            "Refuse a PostgreSQL without synchronous standbys, whose loss would lose what was "
+            "acknowledged.",
+            default=False,
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
             "store-schema",
             database.SCHEMA,
             "The schema in the database that has the store's tables.",
