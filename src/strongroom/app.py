@@ -295,7 +295,7 @@ class App:
         if isinstance(self.store, EmbeddedEngine):
             telemetry.add(StoreMetrics(self.store.facts))
             self.scrub = store_scrub(settings, self.store, self._clock, telemetry)
-        elif not isinstance(self.store, MemoryEngine) or not isinstance(self.store, MemoryEngine):
+        elif not isinstance(self.store, MemoryEngine):
             telemetry.add(GatewayMetrics(self.store.facts))
         sweeper = Sweeper(self.services)
         telemetry.add(JobMetrics(sweeper.facts))

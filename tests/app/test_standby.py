@@ -164,6 +164,9 @@ def test_a_database_that_does_not_answer_is_told_from_one_that_is_refused() -> N
         asynchronous = DatabaseSettings(f"{store.url}?options=-csynchronous_commit%3Doff")
         with pytest.raises(DataUnusable, match="synchronous_commit"):
             await App(settings_over(asynchronous), SystemClock()).start()
+        alone = DatabaseSettings(store.url, schema=store.schema, needs_standby=True)
+        with pytest.raises(DataUnusable, match="synchronous_standby_names"):
+            await App(settings_over(alone), SystemClock()).start()
 
     run(test)
 

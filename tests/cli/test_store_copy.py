@@ -15,7 +15,8 @@ from azure.storage.blob import generate_blob_sas
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.cli.exits import Exit
-from strongroom.config import ACCOUNTS_FILE_NAME
+from strongroom.config import ACCOUNTS_FILE_NAME, Settings
+from strongroom.database import DatabaseSettings
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import port_flags
 from tests.cli.command import in_process, strongroom
@@ -26,7 +27,8 @@ from tests.conformance.containers.test_container_acl import acl, document, polic
 from tests.durability.kept_data import LEASE_ID, Services, questions
 from tests.durability.kept_data import fill as fill_services
 from tests.durability.kept_directories import unpack
-from tests.engines.transfers.stores import database, new_schema
+from tests.engines.transfers.stores import new_schema
+from tests.over_postgres import database
 
 _HELD = "/empty/held"
 _ETAGS = ("/kept/within", "/kept/listed", "/kept/appended", "/kept/paged", _HELD)
@@ -70,6 +72,23 @@ def test_a_store_of_all_services_comes_back_with_everything(tmp_path: Path) -> N
     there = in_process("store", "copy", "--from", home, "--to", url, "--to-schema", schema)
     assert there.code == 0, there.err
     assert "verified: " in there.out
+    between = Settings(
+        data=None,
+        store=DatabaseSettings(url, connections=4, schema=schema),
+        blob_port=0,
+        queue_port=0,
+        table_port=0,
+        file_port=0,
+    )
+    with InProcessServer(between) as server:
+        on = Services(server)
+        for one in questions(on):
+            assert one.ask() == one.right, one.name
+        assert _etags(on.blobs) == etags
+        expect(on.blobs.put(_HELD, _PUT, b"other"), 412, "LeaseIdMissing")
+        assert _lease(on.blobs, "renew") == 200
+        etags = _etags(on.blobs)
+        on.close()
     ran = in_process("store", "copy", "--from", url, "--from-schema", schema, "--to", back)
     assert ran.code == 0, ran.err
     assert in_process("doctor", back).code == 0

@@ -39,8 +39,9 @@ def test_the_flags_of_a_database_are_its_settings() -> None:
         "store-connections": ["20"],
         "store-quota": ["200GiB"],
         "store-schema": ["orders"],
+        "store-needs-standby": ["true"],
     }
-    assert settings(typed).store == DatabaseSettings(URL, 20, 200 * 2**30, "orders")
+    assert settings(typed).store == DatabaseSettings(URL, 20, 200 * 2**30, "orders", True)
 
 
 def test_the_url_may_come_from_the_environment_or_a_file(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from strongroom.cli.layout import Heading
 
 
 def _server() -> typer.Typer:
-    from strongroom.cli import backup, doctor, serve, store, store_copy, upgrade
+    from strongroom.cli import backup, doctor, serve, store, upgrade
     from strongroom.cli.flags.command import FlagsCommand
     from strongroom.cli.imports import azurite
     from strongroom.cli.watching import status
@@ -26,7 +26,6 @@ def _server() -> typer.Typer:
     app.command("doctor", help=doctor.HELP)(doctor.doctor)
     app.command("upgrade", help=upgrade.HELP)(upgrade.upgrade)
     app.command("import-azurite", help=azurite.HELP)(azurite.import_azurite)
-    store.app.command("copy", help=store_copy.HELP)(store_copy.copy)
     app.add_typer(store.app, name="store")
     return app
 
@@ -81,8 +80,7 @@ HEADINGS = (
             "upgrade": "Convert a data directory or a backup from the previous format to the "
             "present one.",
             "import-azurite": "Make a new data directory from a folder that Azurite wrote.",
-            "store": "The PostgreSQL that keeps the data of strongroom serve --store; whole stores "
-            "are copied between it and data directories.",
+            "store": "The PostgreSQL that keeps the data of strongroom serve --store.",
         },
     ),
     Heading(

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from strongroom.cli.backups import store_copy
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
@@ -37,6 +38,7 @@ Examples
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+app.command("copy", help=store_copy.HELP)(store_copy.copy)
 
 Url = Annotated[
     str | None, typer.Argument(metavar="[URL]", help="postgresql://USER@HOST1,HOST2/DATABASE.")

@@ -1,7 +1,7 @@
-"""An engine that measures how long each caller waits for it.
+"""How long an engine takes: what each caller waits for it, and how long its commits took.
 
-Lives here: the sum for each request, and what counts. A server that does not need it uses the
-engine itself, so that nothing is measured.
+Lives here: the sum for each request and what counts, the histogram of commits. A server that does
+not need the sums uses the engine itself, so that nothing is measured.
 
 Scans count, and reads of records that are not in memory. Updates count with their commit and sync.
 Waits for a change of a record, and bodies, do not count: these depend on clients.
@@ -9,8 +9,11 @@ Waits for a change of a record, and bodies, do not count: these depend on client
 
 from __future__ import annotations
 
+import bisect
+import math
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
+from itertools import accumulate
 from typing import Any, Final, TypeVar
 
 from strongroom.engines.base import (
@@ -30,6 +33,8 @@ from strongroom.slices import SliceTurns
 from strongroom.values import Health, Purpose
 
 T = TypeVar("T")
+
+_BOUNDS_S: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 class _Spent:
@@ -157,3 +162,23 @@ class MeasuredEngine:
             return await result
         finally:
             add_s(self._now() - began)
+
+
+class CommitTimes:
+    """How long commits took, with their syncs. One thread at a time notes; others may read.
+
+    Attributes:
+        decisions: how many decisions these commits made durable; counted on the event loop.
+    """
+
+    def __init__(self) -> None:
+        self._counts = [0] * (len(_BOUNDS_S) + 1)
+        self.sum_s = 0.0
+        self.decisions = 0
+
+    def note(self, took_s: float) -> None:
+        self._counts[bisect.bisect_left(_BOUNDS_S, took_s)] += 1
+        self.sum_s += took_s
+
+    def by_bound(self) -> tuple[tuple[float, int], ...]:
+        return tuple(zip((*_BOUNDS_S, math.inf), accumulate(self._counts), strict=True))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coordination.servers import PostgresServer
-from tests.engines.transfers.stores import database
+from tests.over_postgres import database
 
 
 @pytest.fixture(scope="session")

@@ -5,11 +5,8 @@ Lives here: what is in such a store, and what a test asks of its copy. Must not 
 
 from __future__ import annotations
 
-import atexit
-import functools
 import itertools
 import random
-import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -46,23 +43,12 @@ from strongroom.testing.contract.subject import (
     put,
     writes,
 )
-from tests.coordination.servers import PostgresServer, postgres_server
 
 SEGMENT_BYTES: Final = 1_000_000
 SIZES: Final = (0, 1, 1000, 65_536, 65_537, 262_144, 300_001, 1_048_576, 2_500_000)
 """Lengths of contents at which engines change their form, and some beside them."""
 _NAMES: Final = (b"", b"\0", b"\0\xff", b"a", b"a\0b", b"\xff\xff", b"x" * KEY_BYTES_MAX)
 _schemas: Final = itertools.count(1)
-
-
-@functools.cache
-def database() -> PostgresServer:
-    """Return the PostgreSQL of this process; it runs until the process ends."""
-    folder = tempfile.TemporaryDirectory(prefix="strongroom-test-")
-    atexit.register(folder.cleanup)
-    server = postgres_server(Path(folder.name), "-c", "shared_buffers=64MB")
-    atexit.register(server.stop)
-    return server
 
 
 def new_schema() -> str:

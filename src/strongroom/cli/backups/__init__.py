@@ -1,1 +1,1 @@
-"""Parts of the command `backup`."""
+"""Copies of data: the runs of `strongroom backup`, and of whole stores."""

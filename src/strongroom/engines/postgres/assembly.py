@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import Clock
-from strongroom.engines.commit_times import CommitTimes
+from strongroom.engines.measured import CommitTimes
 from strongroom.engines.membership import GatewayRun, GatewayState
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.commits.committing import (

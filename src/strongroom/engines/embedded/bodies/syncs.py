@@ -11,12 +11,12 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.embedded.bodies.failures import Failures
 from strongroom.engines.embedded.bodies.handles import Handles
 from strongroom.engines.embedded.bodies.segment import Segment
 from strongroom.engines.embedded.commit.futures import retrieve_exception
 from strongroom.engines.embedded.disk.files import is_too_many_open_files
+from strongroom.engines.measured import CommitTimes
 
 
 class Syncs:

@@ -17,8 +17,8 @@ import threading
 from collections.abc import Callable
 from typing import Final
 
-from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.embedded.disk.threads import start
+from strongroom.engines.measured import CommitTimes
 
 Work = Callable[[], object]
 Done = Callable[[BaseException | None], None]

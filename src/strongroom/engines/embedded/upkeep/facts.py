@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 
 from strongroom.engines.base import COMMIT_BYTES_MAX, DataDamaged
-from strongroom.engines.commit_times import CommitTimes
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.disk.directory import DataDirectory, DirectoryLayout
 from strongroom.engines.embedded.space.reserve import Reserve
+from strongroom.engines.measured import CommitTimes
 from strongroom.values import StoreFacts
 
 

@@ -21,7 +21,7 @@ from strongroom.clock import elapsed_s
 from strongroom.engines.adoptions import Adoptions
 from strongroom.engines.base import Full, Record, Ref, Unavailable
 from strongroom.engines.bounds import growth_bytes, purpose_of, values_after
-from strongroom.engines.commit_times import CommitTimes
+from strongroom.engines.measured import CommitTimes
 from strongroom.engines.postgres.commits.batches import CommitBatch, Unit, Update
 from strongroom.engines.postgres.commits.line import UpdateLine, fail
 from strongroom.engines.postgres.commits.space import Space

@@ -87,8 +87,10 @@ def _single_hosts(given: dict[str, str]) -> list[dict[str, str]]:
 
 
 async def addresses_of(parameters: dict[str, str], timeout_s: float) -> list[bytes]:
-    """Return libpq's connection string for each address of a host; none if the name has no address
-    at present. libpq itself would look it up while the event loop stands still."""
+    """Return libpq's connection string for each address of a host, none if it has no address now.
+
+    libpq itself would look the name up while the event loop stands still.
+    """
     host = parameters.get("host", "")
     if not host or host.startswith(("/", "@")) or "hostaddr" in parameters:
         return [_conninfo(parameters)]

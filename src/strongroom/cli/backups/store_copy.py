@@ -10,14 +10,12 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
-from urllib.parse import parse_qsl, urlsplit
 
 import typer
 
 from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import Progress, progress_bar
-from strongroom.clock import elapsed_s
 
 if TYPE_CHECKING:
     from strongroom.engines.store_copy import CopyReport
@@ -49,7 +47,6 @@ Examples
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = "strongroom"
-_SECRETS = ("password", "sslpassword")
 _MIB = 1024 * 1024
 
 
@@ -68,6 +65,7 @@ def copy(
 ) -> None:
     """Copy a store; say what was copied."""
     from strongroom.cli.event_loop import run
+    from strongroom.clock import elapsed_s
 
     places = (_place(start, from_schema, "--from"), _place(goal, to_schema, "--to"))
     if any(one.is_database for one in places):
@@ -129,27 +127,15 @@ async def _target(place: _Place) -> TransferTarget:
 
 
 def _place(text: str, schema: str, flag: str) -> _Place:
+    from strongroom.cli.flags.database import checked_url
+    from strongroom.cli.flags.given import ValueSource
+
     place = _Place(text, schema)
     if place.is_database:
-        _refuse_password(text, flag)
+        checked_url(text, flag, ValueSource.COMMAND_LINE)
     elif "://" in text:
         fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with {_SCHEMES[0]}")
     return place
-
-
-def _refuse_password(url: str, flag: str) -> None:
-    try:
-        parts = urlsplit(url)
-        names = {name for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
-        has_password = parts.password is not None or not names.isdisjoint(_SECRETS)
-    except ValueError:
-        fail(Exit.USAGE, f"{flag}: the URL cannot be read; write signs like @ or [ as %40, %5B")
-    if has_password:
-        fail(
-            Exit.USAGE,
-            f"the URL of {flag} has a password, which every user of this machine can see in ps. "
-            "Put the password into the file of PGPASSFILE, or into ~/.pgpass",
-        )
 
 
 def _need_driver() -> None:
