@@ -58,14 +58,10 @@ from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
 from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
 from strongroom.engines.watchers import Watchers
-from strongroom.values import TICKS_PER_S
 
 CONNECTIONS_MIN: Final = 2
 _RESERVED: Final = 3  # what PostgreSQL keeps for its administrators
 _START_PATIENCE_S: Final = 5.0
-_SKEW: Final = TICKS_PER_S // 2  # between clocks that are set by NTP there is far less
-_UNPUBLISHED: Final = 2 * TICKS_PER_S
-"""So much time a gateway may have told since its last heartbeat."""
 
 
 class PostgresOptions(msgspec.Struct, frozen=True):
@@ -201,7 +197,8 @@ def _parts(
     seen, life, watchers, flights = members.seen, Life(), Watchers(), Flights()
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
-    time = SharedTime(clocks.used, _floor(seen), seen.shift, watchers)
+    # If the database's clock fell, time goes on from the last heartbeat. So no lease ends early.
+    time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers)
 
     def learned(later: TableSeen) -> None:
         space.used_bytes = later.used_bytes
@@ -249,13 +246,6 @@ def _parts(
         space=space,
         upkeep=Upkeep(gateways, members, time, (commits, contents, waits), reading),
     )
-
-
-def _floor(seen: TableSeen) -> int:
-    """The lowest time that a new gateway tells. If the database's clock fell, what was told since
-    the last heartbeat may lie ahead of it."""
-    fell = seen.table.highest > seen.now + seen.shift + _SKEW
-    return seen.table.highest + (_UNPUBLISHED if fell else 0)
 
 
 def _content_writer(gateways: PostgresGateways, gateway: JoinedGateway) -> ContentWriter:
