@@ -33,10 +33,11 @@ def _connections(text: str) -> int:
 
 
 def _schema(text: str) -> str:
-    if not _NAME.fullmatch(text) or text.startswith("pg_"):
+    is_own = text.startswith("pg_") or text == "information_schema"
+    if not _NAME.fullmatch(text) or is_own:
         raise ValueError(
             "give a name of lower-case letters, digits and _, of at most 63 characters, that does "
-            "not begin with a digit or pg_"
+            "not begin with a digit or pg_, and is not information_schema"
         )
     return text
 

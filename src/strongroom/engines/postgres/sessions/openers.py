@@ -127,6 +127,10 @@ def _refusal(error: StatementRefused) -> DatabaseUnfit:
             f"the role may not use the store ({error.text}); `strongroom store init URL "
             "--print-sql ROLE` shows what it must be granted"
         )
+    if error.state == "42703":
+        return DatabaseUnfit(
+            f"the schema has tables that are none of a store ({error.text}); name another schema"
+        )
     if error.state in _OTHERS_STATEMENTS:
         return DatabaseUnfit(POOLED)
     return DatabaseUnfit(f"PostgreSQL cannot serve the store: {error}")

@@ -28,6 +28,16 @@ def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
+_NO_FOREIGN_TABLES: Final = """
+DO $$ BEGIN
+    IF to_regclass('store') IS NULL AND EXISTS (
+        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+        WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
+    THEN
+        RAISE EXCEPTION 'the schema has tables that are none of a store; name another schema';
+    END IF;
+END $$;
+"""
 # An older program must not replace the functions of a newer one.
 _NOT_OLDER: Final = """
 DO $$ BEGIN
@@ -59,6 +69,7 @@ def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False
         f"CREATE SCHEMA IF NOT EXISTS {name};",
         f"SET LOCAL search_path = {name};",
         "SET LOCAL client_min_messages = warning;",
+        _NO_FOREIGN_TABLES,
         _text("tables.sql"),
         _FIRST_ROWS.format(version=VERSION, allows_reset=allows_reset),
         _NOT_OLDER.format(version=VERSION),
