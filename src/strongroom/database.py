@@ -61,6 +61,8 @@ def check_url(url: str) -> None:
         raise UnusableUrl(f"it must be the URL of a PostgreSQL, like {_EXAMPLE}")
     if not url.isprintable() or " " in url:
         raise UnusableUrl("it has a blank or a control character: write %20 for a blank")
+    if "#" in url:
+        raise UnusableUrl("a # in it is no part of a name or a password: write %23 for it")
     if _BROKEN_ESCAPE.search(url):
         raise UnusableUrl("a % in it is no escape of a character: write %25 for a %")
     if _parts(url) is None:

@@ -53,7 +53,7 @@ from strongroom.engines.postgres.sessions.session import (
     StoreMissing,
 )
 from strongroom.engines.postgres.sql.places import LockNumbers
-from strongroom.engines.postgres.sql.schema import DEFAULT_SCHEMA, init_sql
+from strongroom.engines.postgres.sql.schema import DEFAULT_SCHEMA, RIGHTS, init_sql
 from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
 from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
@@ -288,6 +288,13 @@ async def _check_sessions(engine: PostgresEngine, opener: SessionOpener, connect
         raise DatabaseUnfit(
             f"the server allows {allowed} connections, and this gateway needs {connections} and "
             "one for its heartbeats; raise max_connections, or lower --store-connections"
+        )
+    first = await engine.lanes()[0].session(_START_PATIENCE_S)
+    if rows := await first.simple(RIGHTS, opener.schema):
+        names = ", ".join(name for (name,) in rows)
+        raise DatabaseUnfit(
+            f"the role may not read and change these tables of the store: {names}; `strongroom "
+            "store init URL --print-sql ROLE` shows what it must be granted"
         )
     lanes = engine.lanes()
     sessions = await asyncio.gather(*(lane.session(_START_PATIENCE_S) for lane in lanes))

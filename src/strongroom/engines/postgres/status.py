@@ -140,10 +140,9 @@ async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreSt
     clock = DatabaseClock(SystemClock())
     members = SharedTable(opener, clock, None, notices.notified, notices.session_opened)
     try:
-        seen = await members.look()
-        session = await opener.open()
+        session = await opener.open()  # it says why, if it cannot
         try:
-            return await _status(session, opener, seen)
+            return await _status(session, opener, await members.look())
         finally:
             session.close()
     except StatementRefused as error:

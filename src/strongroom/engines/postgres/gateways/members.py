@@ -20,7 +20,12 @@ from strongroom.clock import Clock
 from strongroom.engines.membership import MembershipTable
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.sessions.lanes import AGAIN_S
-from strongroom.engines.postgres.sessions.openers import Opening, SessionOpener, unavailable
+from strongroom.engines.postgres.sessions.openers import (
+    Opening,
+    SessionOpener,
+    refusal,
+    unavailable,
+)
 from strongroom.engines.postgres.sessions.session import (
     DatabaseSession,
     DatabaseUnfit,
@@ -200,6 +205,9 @@ class SharedTable:
             if self.seen is None:
                 self.seen = await self._look(session)
             await session.simple(f'LISTEN "{channel_of(self.seen.salt)}"')
+        except StatementRefused as error:
+            session.close()
+            raise refusal(error) from None
         except BaseException:
             session.close()
             raise

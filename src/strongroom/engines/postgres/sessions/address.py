@@ -47,14 +47,13 @@ def address_of(url: str) -> DatabaseAddress:
     if not url.startswith(_SCHEMES):
         raise DatabaseUnfit("the URL of a store begins with postgresql://")
     try:
-        options = pq.Conninfo.parse(url.encode())
-    except psycopg.Error:
+        given = _values(pq.Conninfo.parse(url.encode()))
+    except (psycopg.Error, UnicodeDecodeError):
         raise DatabaseUnfit(
             "the URL of the store cannot be read; its form is "
             "postgresql://USER:PASSWORD@HOST1,HOST2/DATABASE?PARAMETER=VALUE, and signs like @ in "
             "a password are written as %40"
         ) from None
-    given = _values(options)
     if not {"host", "hostaddr", "service"} & given.keys():
         given = {**_hosts_of_environment(), **given}
     level = _LEVEL.search(given.get("options", ""))

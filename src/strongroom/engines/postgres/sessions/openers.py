@@ -36,8 +36,8 @@ POOLED: Final = (
     "pool_mode to session, or connect to PostgreSQL itself"
 )
 MISSING: Final = (
-    "this database has no store; make one with `strongroom store init URL`, by a role that may "
-    "create tables"
+    "this database has no store that the role may use; make one with `strongroom store init URL`, "
+    "by a role that may create tables, or grant this role what `--print-sql ROLE` prints"
 )
 _log = logging.getLogger(__name__)
 
@@ -93,7 +93,7 @@ class SessionOpener:
             session.close()
             if error.ends_session or error.is_transient:
                 raise SessionLost(str(error)) from None
-            raise _refusal(error) from None
+            raise refusal(error) from None
         except TimeoutError:
             session.close()
             raise SessionLost("the server accepts connections, but does not answer") from None
@@ -119,14 +119,12 @@ class SessionOpener:
             (await self.open()).close()
 
 
-def _refusal(error: StatementRefused) -> DatabaseUnfit:
+def refusal(error: StatementRefused) -> DatabaseUnfit:
+    """Why a server that refuses a statement cannot carry the store."""
     if error.state in ("42P01", "42883", "3F000"):
         return StoreMissing(MISSING)
-    if error.state == "42501":
-        return DatabaseUnfit(
-            f"the role may not use the store ({error.text}); `strongroom store init URL "
-            "--print-sql ROLE` shows what it must be granted"
-        )
+    if isinstance(unfit := error.as_engine_error(), DatabaseUnfit):
+        return unfit
     if error.state == "42703":
         return DatabaseUnfit(
             f"the schema has tables that are none of a store ({error.text}); name another schema"

@@ -31,6 +31,7 @@ _REFUSED_WORDS: Final = (
     *("authentication failed", "no pg_hba.conf entry", "no password supplied", "does not exist"),
     *("certificate", "does not support SSL", "permission denied", "is not permitted to log in"),
 )
+_NO_RIGHT: Final = "42501"
 _FULL_STATES: Final = ("53100",)
 # Deadlocks and the like; cancelled by an administrator; no room for locks.
 _AGAIN_STATES: Final = ("40001", "40P01", "55P03", "57014", "53200")
@@ -85,6 +86,11 @@ class StatementRefused(Exception):
         return self.state.startswith(_GONE_CLASSES)
 
     def as_engine_error(self) -> Full | Unavailable:
+        if self.state == _NO_RIGHT:
+            return DatabaseUnfit(
+                f"the role may not use the store ({self.text}); `strongroom store init URL "
+                "--print-sql ROLE` shows what it must be granted"
+            )
         return Full() if self.state in _FULL_STATES else Unavailable(f"PostgreSQL: {self}")
 
 

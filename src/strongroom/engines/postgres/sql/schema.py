@@ -28,6 +28,13 @@ def _text(name: str) -> str:
     return files(__package__).joinpath(name).read_text("utf-8")
 
 
+RIGHTS: Final = """
+SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE n.nspname = $1 AND c.relkind = 'r' AND NOT (
+    has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
+    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
+ORDER BY 1"""
+"""Names of the tables that the role may not use in every way."""
 _NO_FOREIGN_TABLES: Final = """
 DO $$ BEGIN
     IF to_regclass('store') IS NULL AND EXISTS (
