@@ -25,9 +25,10 @@ T = TypeVar("T")
 _HELP = """
 The PostgreSQL that keeps the data of strongroom serve --store.
 
-Without a URL, these commands use STRONGROOM_STORE or --store-file. A URL on the
-command line may have no password, since every user of the machine could see it
-in ps; libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.
+Without a URL, init and status use --store-file, STRONGROOM_STORE or
+STRONGROOM_STORE_FILE. A URL on the command line may have no password, since
+every user of the machine could see it in ps; libpq reads it from the file of
+PGPASSFILE, or from ~/.pgpass.
 
 Examples
 
@@ -65,7 +66,7 @@ def init(
         typer.Option(
             metavar="ROLE",
             help="Print the SQL that makes the tables, and grants ROLE what serving needs. "
-            "Nothing is asked of a database.",
+            "No database is needed.",
         ),
     ] = None,
 ) -> None:

@@ -30,7 +30,7 @@ no store yet or an empty one.
 
 Everything is kept: ETags, leases, messages and their receipts, snapshots, policies.
 Every body is verified while it is copied. At the end, source and copy are read again
-and compared. Only then the copy can be served.
+and compared. Only then can the copy be served.
 
 If the command is stopped, or a disk is full, run the same command again: it goes on
 where it was cut. Accounts and roles are files of their own, and are not copied.

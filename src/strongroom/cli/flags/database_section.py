@@ -26,14 +26,14 @@ DATABASE: Final = Section(
         Flag(
             "store-file",
             kinds.FILE,
-            "A file whose text is the URL of --store.",
+            "A file whose text is the URL of --store, which may have a password there.",
             excludes=("scrub-days",),
             because="names a database",
         ),
         Flag(
             "store-connections",
             database.CONNECTIONS,
-            "How many connections this gateway has to the database for requests; one more is for "
+            "How many connections this server has to the database for requests; one more is for "
             "heartbeats and notifications.",
             default=8,
             needs=_NEEDS_STORE,
@@ -41,15 +41,15 @@ DATABASE: Final = Section(
         Flag(
             "store-quota",
             database.SIZE,
-            "Refuse new data (507) when the store takes so much, such as 200GiB, before the "
-            "database's disk is full. Default: never.",
+            "Refuse new data (507) when names, records and bodies have this size, such as 200GiB. "
+            "Choose less than the database's disk has. Default: never.",
             needs=_NEEDS_STORE,
         ),
         Flag(
             "store-needs-standby",
             kinds.SWITCH,
-            "Refuse a PostgreSQL without synchronous standbys, whose loss would lose what was "
-            "acknowledged.",
+            "Refuse a PostgreSQL whose synchronous_standby_names is empty: the loss of its disk "
+            "would lose what was answered.",
             default=False,
             needs=_NEEDS_STORE,
         ),
