@@ -156,7 +156,6 @@ class PostgresContents:
         await self.keep([_Body(content_id, 0, 0, None)])
 
     async def write_chunk(self, content_id: int, at: int, data: bytes) -> None:
-        self._space.check_body(at + len(data))
         values = (wire.int8(content_id), wire.int8(at), data)
         await self._pool.write(WRITE_CHUNK, lambda _: values)
 
@@ -169,6 +168,15 @@ class PostgresContents:
         )
         await self._pool.write(FINISH_CONTENT, lambda slot: (*values, wire.int4(slot)))
         self._space.add(size_bytes)
+
+    def reserve(self, size_bytes: int) -> None:
+        """Count bytes of an upload that is not complete. Raises: Full."""
+        self._space.check_body(size_bytes)
+        self._space.under_way_bytes += size_bytes
+
+    def release(self, size_bytes: int) -> None:
+        """So many bytes of an upload are counted elsewhere now, or will be deleted."""
+        self._space.under_way_bytes -= size_bytes
 
     async def open(self, content_id: int) -> Opened:
         await self._gateway.ensure_serving()
@@ -257,7 +265,7 @@ class _Writing:
         self._declared = size_bytes
         self._digest = hashlib.md5(usedforsecurity=False) if md5 else None
         self._buffer = bytearray()
-        self._at = self._crc = 0
+        self._at = self._crc = self._reserved = 0
         self._under_way: asyncio.Task[None] | None = None
 
     async def take(self, chunk: bytes) -> None:
@@ -283,11 +291,14 @@ class _Writing:
                 await self._send(bytes(self._buffer))
             await self._sent()
             await contents.finish_long(self._id, size_bytes, self._crc)
+            contents.release(self._reserved)
+            self._reserved = 0
         digest = None if self._digest is None else self._digest.digest()
         return Written(self._id, size_bytes, self._crc, digest)
 
     def give_up(self) -> None:
         """Delete what was written, once nothing more of it is on its way."""
+        self._contents.release(self._reserved)
         under_way = self._under_way
         if under_way is None or under_way.done():
             self._contents.discard(self._id)
@@ -304,6 +315,8 @@ class _Writing:
         if self._at == 0:
             await self._contents.begin_long(self._id)
         await self._sent()
+        self._contents.reserve(len(data))
+        self._reserved += len(data)
         writing = self._contents.write_chunk(self._id, self._at, data)
         self._under_way = asyncio.ensure_future(writing)
         self._at += len(data)

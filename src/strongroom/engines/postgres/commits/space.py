@@ -22,11 +22,13 @@ class Space:
     Attributes:
         quota_bytes: None = there is none.
         used_bytes: as of the last heartbeat, with what this gateway has added since.
+        under_way_bytes: of uploads to this gateway that are not complete.
     """
 
     def __init__(self, quota_bytes: int | None) -> None:
         self.quota_bytes = quota_bytes
         self.used_bytes = 0
+        self.under_way_bytes = 0
 
     @property
     def is_full(self) -> bool:
@@ -44,7 +46,7 @@ class Space:
         if self.quota_bytes is None:
             return True
         limit_bytes = self.quota_bytes + RESERVE_BYTES * purpose // Purpose.FREEING
-        return self.used_bytes + growth_bytes <= limit_bytes
+        return self.used_bytes + self.under_way_bytes + growth_bytes <= limit_bytes
 
     def check_body(self, size_bytes: int) -> None:
         """Raises: Full."""

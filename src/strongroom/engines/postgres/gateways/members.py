@@ -19,6 +19,7 @@ import msgspec
 from strongroom.clock import Clock
 from strongroom.engines.membership import MembershipTable
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
+from strongroom.engines.postgres.sessions.checks import unsafe_server
 from strongroom.engines.postgres.sessions.lanes import AGAIN_S
 from strongroom.engines.postgres.sessions.openers import (
     Opening,
@@ -224,7 +225,9 @@ class SharedTable:
         return seen
 
     def _seen(self, answer: StatementResult, sent: int, received: int) -> TableSeen:
-        version, body, micros, highest, used, shift, salt, schema, resets, partial = answer.rows[0]
+        row = answer.rows[0]
+        version, body, micros, highest, used, shift, salt, schema, resets, partial = row[:10]
+        self._check_server(row[10:])
         found = wire.number_of(schema or b"")
         if found > VERSION:
             raise DatabaseUnfit(
@@ -252,6 +255,13 @@ class SharedTable:
             salt=salt or b"",
             allows_reset=resets == b"\1",
         )
+
+    def _check_server(self, values: Sequence[bytes | None]) -> None:
+        """An administrator may have changed settings that all sessions follow at once."""
+        names = ("fsync", "full_page_writes", "synchronous_standby_names")
+        found = {name: (value or b"").decode() for name, value in zip(names, values, strict=True)}
+        if (unsafe := unsafe_server(found, self._opener.demands)) is not None:
+            raise DatabaseUnfit(unsafe)
 
     async def _swap(
         self, seen: TableSeen, table: MembershipTable, session: DatabaseSession

@@ -78,6 +78,10 @@ async def settle(session: DatabaseSession, schema: str, demands: Demands) -> dic
     found = dict(zip((*_READ, "recovery"), row, strict=True))
     if (refusal := refusal_of(found, demands)) is not None:
         raise DatabaseUnfit(refusal)
+    # A value of the session itself does not change when the server reads its settings again.
+    await session.simple(
+        "SELECT set_config('synchronous_commit', $1, false)", found["synchronous_commit"]
+    )
     session.timeline = int((await session.simple(f"SELECT {_TIMELINE}"))[0][0][:8], 16)
     return found
 
@@ -93,9 +97,8 @@ def refusal_of(found: dict[str, str], demands: Demands) -> str | None:
         return "this session may only read; set default_transaction_read_only to off"
     if int(found["server_version_num"]) < _VERSION_MIN:
         return "this PostgreSQL is older than 14; use version 14 or later"
-    for name in ("fsync", "full_page_writes"):
-        if found[name] != "on":
-            return f"{name} is off, so a crash could lose what was acknowledged; set {name} to on"
+    if (unsafe := unsafe_server(found, demands)) is not None:
+        return unsafe
     level = found["synchronous_commit"]
     least = max("remote_write", demands.level or "", key=_LEVELS.index)
     if _LEVELS.index(level) < _LEVELS.index(least):
@@ -103,13 +106,21 @@ def refusal_of(found: dict[str, str], demands: Demands) -> str | None:
             f"synchronous_commit is {level}, but at least {least} is needed, else a crash or a "
             "failover loses what was acknowledged; set it to on for the role of the store"
         )
+    if found["server_encoding"] != "UTF8":
+        return "the database's encoding is not UTF8; create one with ENCODING 'UTF8'"
+    return None
+
+
+def unsafe_server(found: dict[str, str], demands: Demands) -> str | None:
+    """Why a server may lose what was acknowledged, by what can change while it runs."""
+    for name in ("fsync", "full_page_writes"):
+        if found[name] != "on":
+            return f"{name} is off, so a crash could lose what was acknowledged; set {name} to on"
     if demands.standby and not found["synchronous_standby_names"]:
         return (
             "this PostgreSQL has no synchronous standby, and --store-needs-standby asks for one; "
             "set synchronous_standby_names"
         )
-    if found["server_encoding"] != "UTF8":
-        return "the database's encoding is not UTF8; create one with ENCODING 'UTF8'"
     return None
 
 

@@ -59,7 +59,7 @@ class SessionOpener:
     ) -> None:
         self.address = address
         self.schema = schema
-        self._demands = Demands(address.demanded, needs_standby)
+        self.demands = Demands(address.demanded, needs_standby)
         self.settings: dict[str, str] = {}
         self.sessions = 0
         self._timeline = 0
@@ -86,7 +86,7 @@ class SessionOpener:
         session = await DatabaseSession.connect(conninfo, timeout_s, notified)
         try:
             async with asyncio.timeout(_SETTLE_S):
-                self.settings = await settle(session, self.schema, self._demands)
+                self.settings = await settle(session, self.schema, self.demands)
                 await session.prepare(STATEMENTS)
             self._check_timeline(session)
         except StatementRefused as error:

@@ -171,7 +171,8 @@ MEMBERSHIP: Final = Statement(
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
         coalesce((SELECT max(highest) FROM outcomes), 0),
         coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint, s.shift, s.salt, s.version,
-        s.allows_reset, s.transfer IS NOT NULL
+        s.allows_reset, s.transfer IS NOT NULL, current_setting('fsync'),
+        current_setting('full_page_writes'), current_setting('synchronous_standby_names')
     FROM membership m, store s""",
 )
 CHANGE_MEMBERSHIP: Final = Statement(
