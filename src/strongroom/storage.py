@@ -51,14 +51,14 @@ async def opened_store(
     if settings.store is not None:
         if settings.data is not None:
             _make_own(settings.data)
-        return await _opened_database(settings.store, clock, settings.allow_reset)
+        return await _opened_database(settings.store, clock, settings)
     if settings.data is None:
         return MemoryEngine(clock, settings.memory_max_bytes, allows_reset=settings.may_be_reset())
     return await _opened_directory(settings.data, clock, settings)
 
 
 async def _opened_database(
-    database: DatabaseSettings, clock: Clock, allows_reset: bool
+    database: DatabaseSettings, clock: Clock, settings: Settings
 ) -> PostgresEngine:
     try:
         from strongroom.engines.postgres.assembly import PostgresOptions
@@ -73,7 +73,8 @@ async def _opened_database(
         quota_bytes=database.quota_bytes,
         needs_standby=database.needs_standby,
         schema=database.schema,
-        allows_reset=allows_reset,
+        allows_reset=settings.allow_reset,
+        test_clock=settings.test_clock,
     )
     try:
         return await open_database(database.url, clock, options)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from strongroom.clock import SystemClock
@@ -67,3 +68,25 @@ def test_a_role_that_lacks_a_right_is_refused_in_words(
     finally:
         administrator.run(f"DROP SCHEMA {schema} CASCADE")
         administrator.run(f"DROP ROLE {role}")
+
+
+@pytest.mark.parametrize("mark", ["test_clock", "allows_reset"])
+def test_a_store_has_its_marks_from_its_creation_on(
+    postgres: PostgresServer, administrator: Administrator, mark: str
+) -> None:
+    schema = fresh_schema()
+    plain = PostgresOptions(2, schema=schema)
+
+    async def opened(options: PostgresOptions) -> None:
+        store = await open_store(postgres.url, SystemClock(), options)
+        await store.close()
+
+    try:
+        asyncio.run(opened(plain))
+        with pytest.raises(DatabaseUnfit, match="was made without"):
+            asyncio.run(opened(msgspec.structs.replace(plain, **{mark: True})))
+        administrator.run(f"DROP SCHEMA {schema} CASCADE")
+        asyncio.run(opened(msgspec.structs.replace(plain, **{mark: True})))
+        asyncio.run(opened(plain))
+    finally:
+        administrator.run(f"DROP SCHEMA {schema} CASCADE")

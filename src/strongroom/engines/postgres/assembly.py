@@ -53,7 +53,12 @@ from strongroom.engines.postgres.sessions.session import (
     StoreMissing,
 )
 from strongroom.engines.postgres.sql.places import LockNumbers
-from strongroom.engines.postgres.sql.schema import DEFAULT_SCHEMA, RIGHTS, init_sql
+from strongroom.engines.postgres.sql.schema import (
+    DEFAULT_SCHEMA,
+    RIGHTS,
+    StoreMarks,
+    init_sql,
+)
 from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
 from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
@@ -69,7 +74,9 @@ class PostgresOptions(msgspec.Struct, frozen=True):
 
     Attributes:
         connections: for statements; heartbeats and notifications have one more of their own.
-        allows_reset: of a store that is made; see Engine.allows_reset.
+        allows_reset: whether the store must allow resets; see Engine.allows_reset.
+        test_clock: whether its time must be one that may be moved. A store has both from its
+            creation on, or never.
         needs_standby: whether a server without a synchronous standby is refused.
         quota_bytes: of keys, values and bodies; None = there is no quota.
         schema: the schema of the store's tables.
@@ -80,6 +87,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
 
     connections: int = 8
     allows_reset: bool = False
+    test_clock: bool = False
     needs_standby: bool = False
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
@@ -130,7 +138,8 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     if options.connections < CONNECTIONS_MIN:
         raise DatabaseUnfit(f"a store needs at least {CONNECTIONS_MIN} connections")
     opener = SessionOpener(address, options.schema, needs_standby=options.needs_standby)
-    await _make_if_missing(opener, allows_reset=options.allows_reset)
+    marks = StoreMarks(options.allows_reset, options.test_clock)
+    await _make_if_missing(opener, marks)
     database_clock, notices = DatabaseClock(clock), Notices()
     members = SharedTable(
         opener, database_clock, options.table_clock, notices.notified, notices.session_opened
@@ -143,8 +152,9 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     except BaseException:
         await members.close()
         raise
-    engine = PostgresEngine(parts, allows_reset=seen.allows_reset)
+    engine = PostgresEngine(parts, allows_reset=seen.marks.allows_reset)
     try:
+        _check_marks(marks, seen.marks)
         await _check_sessions(engine, opener, options.connections)
     except BaseException:
         await engine.close()
@@ -154,12 +164,12 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     return engine
 
 
-async def _make_if_missing(opener: SessionOpener, *, allows_reset: bool) -> None:
+async def _make_if_missing(opener: SessionOpener, marks: StoreMarks) -> None:
     """Open a session; if there is no store, try to make one, and let the next session judge."""
     try:
         await _try(opener)
     except StoreMissing:
-        sql = init_sql(opener.schema, allows_reset=allows_reset)
+        sql = init_sql(opener.schema, None, marks)
         await _run_script(opener.address, sql)
         await _try(opener)
 
@@ -279,6 +289,19 @@ def _pools(opener: SessionOpener, gateway: int, connections: int) -> tuple[Pool,
     lanes = [Lane(opener, gateway, slot) for slot in range(connections)]
     half = (connections + 1) // 2
     return Pool(lanes[:half]), Pool(lanes[half:])
+
+
+def _check_marks(wanted: StoreMarks, found: StoreMarks) -> None:
+    """Raises: DatabaseUnfit: the store was made without what is asked of it."""
+    if wanted.test_clock and not found.test_clock:
+        raise DatabaseUnfit(
+            "this store was made without a test clock; serve it without --test-clock, or make "
+            "another store"
+        )
+    if wanted.allows_reset and not found.allows_reset:
+        raise DatabaseUnfit(
+            "this store was made without --allow-reset; serve it without, or make another store"
+        )
 
 
 async def _check_sessions(engine: PostgresEngine, opener: SessionOpener, connections: int) -> None:

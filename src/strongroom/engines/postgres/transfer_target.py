@@ -101,7 +101,7 @@ _FINISH: Final = Statement(
             - (SELECT coalesce(sum(bytes), 0) FROM outcomes WHERE gateway <> 0 OR slot <> 0)
         ON CONFLICT (gateway, slot) DO UPDATE
         SET highest = greatest(o.highest, EXCLUDED.highest), bytes = EXCLUDED.bytes)
-    UPDATE store SET transfer = NULL, shift = $3""",
+    UPDATE store SET transfer = NULL, shift = $3, test_clock = ($3 > 0)""",
     (wire.BYTEA, wire.INT8, wire.INT8),
 )
 _STATEMENTS: Final = (

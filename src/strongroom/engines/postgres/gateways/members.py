@@ -35,7 +35,13 @@ from strongroom.engines.postgres.sessions.session import (
     StatementResult,
 )
 from strongroom.engines.postgres.sql import wire
-from strongroom.engines.postgres.sql.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, NOTIFY, VERSION
+from strongroom.engines.postgres.sql.schema import (
+    CHANGE_MEMBERSHIP,
+    MEMBERSHIP,
+    NOTIFY,
+    VERSION,
+    StoreMarks,
+)
 from strongroom.values import UNIX_EPOCH_TICKS
 
 T = TypeVar("T")
@@ -66,7 +72,7 @@ class TableSeen(msgspec.Struct, frozen=True):
     asked: int
     shift: int
     salt: bytes
-    allows_reset: bool
+    marks: StoreMarks
 
     @property
     def lock_space(self) -> int:
@@ -226,8 +232,9 @@ class SharedTable:
 
     def _seen(self, answer: StatementResult, sent: int, received: int) -> TableSeen:
         row = answer.rows[0]
-        version, body, micros, highest, used, shift, salt, schema, resets, partial = row[:10]
-        self._check_server(row[10:])
+        version, body, micros, highest, used, shift, salt, schema = row[:8]
+        resets, test_clock, partial = row[8:11]
+        self._check_server(row[11:])
         found = wire.number_of(schema or b"")
         if found > VERSION:
             raise DatabaseUnfit(
@@ -253,7 +260,7 @@ class SharedTable:
             asked=sent,
             shift=wire.number_of(shift or b""),
             salt=salt or b"",
-            allows_reset=resets == b"\1",
+            marks=StoreMarks(resets == b"\1", test_clock == b"\1"),
         )
 
     def _check_server(self, values: Sequence[bytes | None]) -> None:

@@ -19,7 +19,8 @@ VERSION: Final = 1
 DEFAULT_SCHEMA: Final = "strongroom"
 
 _FIRST_ROWS: Final = """
-INSERT INTO store (version, allows_reset) VALUES ({version}, {allows_reset}) ON CONFLICT DO NOTHING;
+INSERT INTO store (version, allows_reset, test_clock)
+VALUES ({version}, {allows_reset}, {test_clock}) ON CONFLICT DO NOTHING;
 INSERT INTO membership (version, body) VALUES (0, '') ON CONFLICT DO NOTHING;
 """
 
@@ -60,12 +61,27 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False) -> str:
+class StoreMarks(msgspec.Struct, frozen=True):
+    """What a store says of itself from its creation on.
+
+    Attributes:
+        allows_reset: see Engine.allows_reset.
+        test_clock: whether its time may be moved.
+    """
+
+    allows_reset: bool = False
+    test_clock: bool = False
+
+
+PLAIN: Final = StoreMarks()
+
+
+def init_sql(schema: str, role: str | None = None, marks: StoreMarks = PLAIN) -> str:
     """The SQL that makes an empty store; it changes nothing of a store that is there.
 
     Arguments:
         role: a role without the right to change tables, which shall be able to serve the store.
-        allows_reset: see Engine.allows_reset.
+        marks: of a store that is made.
     """
     name = quoted(schema)
     parts = [
@@ -78,7 +94,9 @@ def init_sql(schema: str, role: str | None = None, *, allows_reset: bool = False
         "SET LOCAL client_min_messages = warning;",
         _NO_FOREIGN_TABLES,
         _text("tables.sql"),
-        _FIRST_ROWS.format(version=VERSION, allows_reset=allows_reset),
+        _FIRST_ROWS.format(
+            version=VERSION, allows_reset=marks.allows_reset, test_clock=marks.test_clock
+        ),
         _NOT_OLDER.format(version=VERSION),
         _text("functions.sql"),
     ]
@@ -171,7 +189,8 @@ MEMBERSHIP: Final = Statement(
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
         coalesce((SELECT max(highest) FROM outcomes), 0),
         coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint, s.shift, s.salt, s.version,
-        s.allows_reset, s.transfer IS NOT NULL, current_setting('fsync'),
+        s.allows_reset, s.test_clock, s.transfer IS NOT NULL,
+        current_setting('fsync'),
         current_setting('full_page_writes'), current_setting('synchronous_standby_names')
     FROM membership m, store s""",
 )

@@ -7,6 +7,7 @@ CREATE TABLE IF NOT EXISTS store (
     id uuid NOT NULL DEFAULT gen_random_uuid(),
     salt bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()),
     allows_reset boolean NOT NULL DEFAULT false,
+    test_clock boolean NOT NULL DEFAULT false,
     shift bigint NOT NULL DEFAULT 0,
     -- The source, while a copy into this store is not complete.
     transfer text,
