@@ -16,11 +16,11 @@ from strongroom.clock import Clock
 from strongroom.engines.base import Commit, Decide, Page, Partition, Record, Ref, Step, Unavailable
 from strongroom.engines.conditions import Condition, NumberWithin
 from strongroom.engines.gateways import STAMP_MAX, Horizon
-from strongroom.engines.membership import GatewayReaderMark
+from strongroom.engines.membership import GatewayReaderMark, HeldName
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.memory.contents import MemoryContents
 from strongroom.engines.memory.data import MemoryData
-from strongroom.engines.memory.gateways import MemoryGateway, MemoryHold, MemoryMembers
+from strongroom.engines.memory.gateways import MemoryGateway, MemoryMembers
 from strongroom.engines.memory.updates import MemoryUpdates
 from strongroom.testing.contract import (
     failures,
@@ -295,9 +295,9 @@ class ReadersBeginAtTheirClock(MemoryEngine):
 
 
 class _HoldTwice(MemoryGateway):
-    async def hold(self, name: bytes) -> MemoryHold | None:
+    async def hold(self, name: bytes) -> HeldName | None:
         found = await super().hold(name)
-        return found or MemoryHold(self, name)
+        return found or HeldName(self, name)
 
 
 class HoldGrantedTwice(MemoryEngine):
@@ -307,7 +307,7 @@ class HoldGrantedTwice(MemoryEngine):
 
 
 class _HoldUnseen(MemoryGateway):
-    async def hold(self, name: bytes) -> MemoryHold | None:
+    async def hold(self, name: bytes) -> HeldName | None:
         seen = self.state.last_stamp
         found = await super().hold(name)
         self.state.last_stamp = seen
@@ -320,7 +320,7 @@ class HoldWithoutOrder(MemoryEngine):
     _gateway_type = _HoldUnseen
 
 
-class _OnceLost(MemoryHold):
+class _OnceLost(HeldName):
     @property
     def is_held(self) -> bool:
         self._lost = self._lost or not super().is_held
@@ -328,7 +328,7 @@ class _OnceLost(MemoryHold):
 
 
 class _HoldGone(MemoryGateway):
-    async def hold(self, name: bytes) -> MemoryHold | None:
+    async def hold(self, name: bytes) -> HeldName | None:
         found = await super().hold(name)
         return None if found is None else _OnceLost(self, name)
 

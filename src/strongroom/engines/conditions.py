@@ -13,6 +13,7 @@ returned too, so the caller checks each record again. A `mark` is searched after
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -66,6 +67,15 @@ class AnyOf(msgspec.Struct, frozen=True):
 
 
 Condition = Contains | NumberWithin | BytesWithin | LongerThan | AllOf | AnyOf
+
+
+def parts_of(condition: Condition) -> Iterator[Condition]:
+    """The conditions without parts of their own that one is made of."""
+    if isinstance(condition, AllOf | AnyOf):
+        for part in condition.parts:
+            yield from parts_of(part)
+    else:
+        yield condition
 
 
 def holds(condition: Condition, value: bytes) -> bool:

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b
-from typing import Final
+from typing import Final, Protocol
 
 import msgspec
 
@@ -176,6 +176,41 @@ def release_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> Me
         return table
     holds = {other: holder for other, holder in table.holds.items() if other != name}
     return msgspec.structs.replace(table, holds=holds)
+
+
+class NameHolder(Protocol):
+    """A gateway that hands out rights."""
+
+    def has(self, name: bytes) -> bool:
+        """Whether it holds `name`, and may rely on it."""
+        ...
+
+    def release(self, name: bytes) -> None:
+        """Give the name back."""
+        ...
+
+
+class HeldName:
+    """The right to a name that one gateway holds, as the contract's ExclusiveRight has it."""
+
+    def __init__(self, gateway: NameHolder, name: bytes) -> None:
+        self._gateway = gateway
+        self._name = name
+        self._lost = self._released = False
+
+    @property
+    def is_lost(self) -> bool:
+        self._lost = self._lost or not self.is_held
+        return self._lost
+
+    @property
+    def is_held(self) -> bool:
+        return not self._released and self._gateway.has(self._name)
+
+    def release(self) -> None:
+        if not self._released:
+            self._gateway.release(self._name)
+        self._lost = self._released = True
 
 
 class GatewayReaderMark:

@@ -17,7 +17,12 @@ from strongroom.clock import Clock, StoreTime
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError, Ref, Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
-from strongroom.engines.membership import GatewayReaderMark, GatewayState, MembershipTable
+from strongroom.engines.membership import (
+    GatewayReaderMark,
+    GatewayState,
+    HeldName,
+    MembershipTable,
+)
 from strongroom.engines.watchers import Watchers
 
 _POLL_S: Final = 0.01
@@ -131,7 +136,7 @@ class MemoryGateway:
     def owns(self, name: bytes) -> bool:
         return self._members.refresh().owner(name) == self.number
 
-    async def hold(self, name: bytes) -> MemoryHold | None:
+    async def hold(self, name: bytes) -> HeldName | None:
         table = self._members.refresh()
         self._check_serving()
         taken = membership.grant_hold(table, name, self._identity)
@@ -139,7 +144,7 @@ class MemoryGateway:
             return None
         self._members.table = taken
         self.state.observe(self._members.highest)
-        return MemoryHold(self, name)
+        return HeldName(self, name)
 
     def begin_reading(self) -> GatewayReaderMark:
         self._members.refresh()
@@ -205,26 +210,3 @@ class MemoryGateway:
         error = self._stopped() or self.unavailability()
         if error is not None:
             raise error
-
-
-class MemoryHold:
-    """A name that one gateway holds, as the contract's ExclusiveRight has it."""
-
-    def __init__(self, gateway: MemoryGateway, name: bytes) -> None:
-        self._gateway = gateway
-        self._name = name
-        self._lost = self._released = False
-
-    @property
-    def is_lost(self) -> bool:
-        self._lost = self._lost or not self.is_held
-        return self._lost
-
-    @property
-    def is_held(self) -> bool:
-        return not self._released and self._gateway.has(self._name)
-
-    def release(self) -> None:
-        if not self._released:
-            self._gateway.release(self._name)
-        self._lost = self._released = True

@@ -86,7 +86,7 @@ class _Row(msgspec.Struct, frozen=True):
 
 
 class PostgresContents:
-    """See Contents."""
+    """The bodies of a store, as one gateway writes and reads them."""
 
     def __init__(self, pool: Pool, gateway: ContentWriter, space: Space) -> None:
         self._pool = pool

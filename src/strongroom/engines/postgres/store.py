@@ -80,7 +80,7 @@ class GatewayParts(msgspec.Struct, frozen=True):
 
 
 class PostgresEngine(WaitingEngine):
-    """See StorageEngine."""
+    """One gateway of a store in PostgreSQL."""
 
     def __init__(self, parts: GatewayParts, *, allows_reset: bool) -> None:
         super().__init__(parts.watchers, SliceTurns())
@@ -218,7 +218,7 @@ class PostgresEngine(WaitingEngine):
         return Health.FULL if self._parts.space.is_full else Health.SERVING
 
     async def maintain(self) -> None:
-        """See Upkeep."""
+        """Delete now what was dropped and nobody reads, and what dead gateways left."""
         await self._parts.upkeep.maintain()
 
     async def close(self) -> None:

@@ -35,7 +35,7 @@ _RUN_BITS: Final = 40
 
 
 class Commits:
-    """See Engine.update.
+    """The updates of one gateway.
 
     Attributes:
         context: what all batches share.
@@ -73,7 +73,7 @@ class Commits:
         return update.answer
 
     def expire(self) -> None:
-        """See UpdateLine."""
+        """Answer those who have waited for `patience_s`."""
         self.context.line.expire(asyncio.get_running_loop().time())
 
     async def drain(self, limit_s: float) -> None:

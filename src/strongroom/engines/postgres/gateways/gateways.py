@@ -18,6 +18,7 @@ from strongroom.engines.membership import (
     GatewayReaderMark,
     GatewayRun,
     GatewayState,
+    HeldName,
     MembershipTable,
 )
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
@@ -47,7 +48,7 @@ async def joined(members: SharedTable) -> tuple[GatewayRun, TableSeen]:
 
 
 class PostgresGateways:
-    """See Gateways.
+    """A gateway among the others, by its heartbeats and the shared table.
 
     Attributes:
         exclusive: the right to serve alone; None = other gateways may serve beside this one.
@@ -118,7 +119,7 @@ class PostgresGateways:
             return None
         self._held.add(name)
         self.state.observe(newest)
-        return PostgresRight(self, name)
+        return HeldName(self, name)
 
     def begin_reading(self) -> GatewayReaderMark:
         self._gateway.life.check()
@@ -153,7 +154,7 @@ class PostgresGateways:
         self._gateway.life.check()
         await self.heartbeats.ensure_live()
 
-    def may_rely_on(self, name: bytes) -> bool:
+    def has(self, name: bytes) -> bool:
         """Whether it holds `name`, as the table was last seen, and is not late."""
         is_held = self.table.holds.get(name) == self._gateway.run
         stopped = self._gateway.life.why_stopped() or self.heartbeats.unavailability()
@@ -188,26 +189,3 @@ class PostgresGateways:
             await self._members.change(rule)
         except Unavailable:
             _log.warning("the gateway could not leave in order; others wait 10 s for it")
-
-
-class PostgresRight:
-    """See ExclusiveRight."""
-
-    def __init__(self, gateways: PostgresGateways, name: bytes) -> None:
-        self._gateways = gateways
-        self._name = name
-        self._lost = self._released = False
-
-    @property
-    def is_lost(self) -> bool:
-        self._lost = self._lost or not self.is_held
-        return self._lost
-
-    @property
-    def is_held(self) -> bool:
-        return not self._released and self._gateways.may_rely_on(self._name)
-
-    def release(self) -> None:
-        if not self._released:
-            self._gateways.release(self._name)
-        self._lost = self._released = True

@@ -7,7 +7,6 @@ record is sent. Bytes are written as hexadecimal numbers, so no text of a caller
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from typing import Final
 
@@ -20,10 +19,11 @@ from strongroom.engines.conditions import (
     Contains,
     LongerThan,
     NumberWithin,
+    parts_of,
 )
 
 # With more parts, to send the records costs less.
-_LEAVES_MAX: Final = 16
+_PARTS_MAX: Final = 16
 _NUMBER: Final = r"^-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
 # A longer exponent may exceed what PostgreSQL converts.
 _LONG_EXPONENT: Final = "[eE][+-]?[0-9]{3}"
@@ -32,17 +32,9 @@ _LONG_EXPONENT: Final = "[eE][+-]?[0-9]{3}"
 @lru_cache(maxsize=128)
 def expression_of(condition: Condition) -> str | None:
     """Return the expression of a condition; None when it has so many parts that SQL is slower."""
-    if sum(1 for _ in _leaves(condition)) > _LEAVES_MAX:
+    if sum(1 for _ in parts_of(condition)) > _PARTS_MAX:
         return None
     return _expression(condition)
-
-
-def _leaves(condition: Condition) -> Iterator[Condition]:
-    if isinstance(condition, AllOf | AnyOf):
-        for part in condition.parts:
-            yield from _leaves(part)
-    else:
-        yield condition
 
 
 def _expression(condition: Condition) -> str:
