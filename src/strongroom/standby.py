@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from strongroom.engines.base import EngineError, Unavailable
-from strongroom.engines.membership import GatewayRun
+from strongroom.engines.gateways import GatewayRun
 
 if TYPE_CHECKING:
     from strongroom.engines.gateways import ExclusiveRight

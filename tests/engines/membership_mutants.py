@@ -10,10 +10,9 @@ from typing import Final
 import msgspec
 
 from strongroom.engines import membership
-from strongroom.engines.gateways import STAMP_MAX, Horizon
+from strongroom.engines.gateways import STAMP_MAX, GatewayRun, Horizon
 from strongroom.engines.membership import (
     GatewayReaderMark,
-    GatewayRun,
     GatewayState,
     Heartbeat,
     MembershipTable,

@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from strongroom.engines import membership
-from strongroom.engines.gateways import READING_S_MAX, Horizon
-from strongroom.engines.membership import GatewayRun, GatewayState, Heartbeat, MembershipTable
+from strongroom.engines.gateways import READING_S_MAX, GatewayRun, Horizon
+from strongroom.engines.membership import GatewayState, Heartbeat, MembershipTable
 from strongroom.values import TICKS_PER_S
 
 GATEWAYS: Final = 3

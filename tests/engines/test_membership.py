@@ -7,11 +7,10 @@ from collections import Counter
 import pytest
 
 from strongroom.engines import membership
-from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, Horizon
+from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, GatewayRun, Horizon
 from strongroom.engines.membership import (
     DEAD_TICKS,
     LATE_TICKS,
-    GatewayRun,
     GatewayState,
     MembershipTable,
 )
@@ -145,6 +144,46 @@ def test_a_hold_is_exclusive_and_ends_with_its_gateway() -> None:
     removed = membership.leave(held, one)
     assert membership.grant_hold(removed, b"name", two) is not None
     assert membership.grant_hold(removed, b"other", one) is None, "the dead take nothing"
+
+
+def test_a_right_is_shared_by_several_gateways_or_held_by_one_alone() -> None:
+    table, (one, two) = _joined(0, 0)
+    alone = membership.grant_hold(table, b"name", one)
+    assert alone is not None
+    for gateway in (one, two):
+        assert membership.grant_share(alone, b"name", gateway) is None
+    shared = membership.grant_share(table, b"name", one)
+    assert shared is not None
+    assert membership.grant_share(shared, b"name", one) is None
+    both = membership.grant_share(shared, b"name", two)
+    assert both is not None
+    for held, gateway in ((shared, one), (shared, two), (both, two)):
+        assert membership.grant_hold(held, b"name", gateway) is None
+    assert membership.grant_hold(both, b"name of another", one) is not None
+    left = membership.leave(both, one)
+    assert membership.grant_hold(left, b"name", two) is None
+    last = membership.release_hold(left, membership.shared_name(b"name", two.number), two)
+    assert membership.grant_hold(last, b"name", two) is not None
+    assert membership.grant_share(last, b"name", one) is None, "the dead take nothing"
+
+
+def test_an_announcement_lasts_until_its_gateway_ends() -> None:
+    table, (one, two) = _joined(0, 0)
+    assert table.announced(one) is None
+    state = GatewayState(one, table, 0)
+    state.announced = b"here"
+    told = _after_heartbeat(_after_heartbeat(table, state), state, 1)
+    assert (told.announced(one), told.announced(two)) == (b"here", None)
+    assert told.announced(GatewayRun(one.number, one.incarnation + 1)) is None
+    assert membership.leave(told, one).announced(one) is None
+
+
+def test_a_store_has_one_secret_for_good() -> None:
+    table = membership.with_secret(MembershipTable(), b"first")
+    assert membership.with_secret(table, b"second").secret == b"first"
+    joined = membership.join(table, 0)
+    assert joined is not None
+    assert membership.leave(*joined).secret == b"first"
 
 
 def test_work_is_shared_out_and_moves_only_with_its_owner() -> None:

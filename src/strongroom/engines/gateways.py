@@ -41,10 +41,14 @@ the contents up. The gateway knows its own readers without it:
    older commit happened at all: if it is not visible when the call returns, it never will be.
 
 4. Numbers that several gateways give without asking each other: see `number`.
+
+5. Finding another gateway. Each one announces where the others reach it, and looks up the holder of
+   a right and what that gateway has announced. `secret` proves to a gateway that its caller is one.
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
@@ -55,6 +59,16 @@ READING_S_MAX: Final = 60
 """After so many seconds a reader names the contents that it still reads (see
 `ReaderMark.narrow`)."""
 STAMP_MAX: Final = 2**63 - 1
+
+
+ANNOUNCEMENT_BYTES_MAX: Final = 1024
+
+
+class GatewayRun(msgspec.Struct, frozen=True, order=True):
+    """One run of one gateway."""
+
+    number: int
+    incarnation: int
 
 
 class Horizon(msgspec.Struct, frozen=True):
@@ -132,6 +146,16 @@ class Gateways(Protocol):
         ...
 
     @property
+    def run(self) -> GatewayRun:
+        """This gateway, as the others see it."""
+        ...
+
+    @property
+    def secret(self) -> bytes:
+        """32 bytes that all gateways of the store know, and nobody else."""
+        ...
+
+    @property
     def is_alone(self) -> bool:
         """Whether no other gateway reads. A decision may use it: the answer then holds until its
         commit."""
@@ -151,6 +175,25 @@ class Gateways(Protocol):
 
         Raises: Unavailable.
         """
+        ...
+
+    def holder(self, name: bytes) -> GatewayRun | None:
+        """Return who had the right called `name` when this gateway last saw the table. It is a
+        hint, up to one heartbeat old."""
+        ...
+
+    def is_live(self, run: GatewayRun) -> bool:
+        """Return whether the gateway was live when this one last saw the table."""
+        ...
+
+    async def announce(self, text: bytes) -> None:
+        """Tell the other gateways something, at most ANNOUNCEMENT_BYTES_MAX bytes, in place of what
+        was announced before. They see it one heartbeat later. Raises: Unavailable, ValueError."""
+        ...
+
+    def announced(self, run: GatewayRun) -> bytes | None:
+        """Return what a gateway had announced when this one last saw the table. None if it is not
+        live, or has announced nothing."""
         ...
 
     def begin_reading(self) -> ReaderMark:
@@ -174,6 +217,12 @@ class Gateways(Protocol):
         ...
 
 
+def check_announcement(text: bytes) -> None:
+    """Raises: ValueError for one that is too long."""
+    if len(text) > ANNOUNCEMENT_BYTES_MAX:
+        raise ValueError(f"an announcement has at most {ANNOUNCEMENT_BYTES_MAX} bytes")
+
+
 class OnlyGateway:
     """The contract for a store with a single process: no other gateway exists.
 
@@ -193,6 +242,9 @@ class OnlyGateway:
         wait_for_earlier_commits: Callable[[int], Awaitable[None]],
     ) -> None:
         self.incarnation: Final = incarnation
+        self.run: Final = GatewayRun(self.number, incarnation)
+        self.secret: Final = secrets.token_bytes(32)
+        self._announced: bytes | None = None
         self._stopped = stopped
         self._wait_for_earlier_commits = wait_for_earlier_commits
         self._held: set[bytes] = set()
@@ -206,6 +258,20 @@ class OnlyGateway:
             return None
         self._held.add(name)
         return _OnlyHold(name, self._held, self._stopped)
+
+    def holder(self, name: bytes) -> GatewayRun | None:
+        return self.run if name in self._held else None
+
+    def is_live(self, run: GatewayRun) -> bool:
+        return run == self.run
+
+    async def announce(self, text: bytes) -> None:
+        self._check_serving()
+        check_announcement(text)
+        self._announced = text
+
+    def announced(self, run: GatewayRun) -> bytes | None:
+        return self._announced if run == self.run else None
 
     def begin_reading(self) -> ReaderMark:
         self._check_serving()

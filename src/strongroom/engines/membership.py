@@ -17,7 +17,8 @@ rules make it safe under pauses, delays and skewed clocks:
  4. A reader begins at the floor that its gateway knows. All smaller commits are visible before it
     reads its first record. A row publishes a stamp, `oldest_reader`: no reader that has begun, or
     begins before the next heartbeat, is below it.
- 5. A hold belongs to one incarnation of a gateway, and is free again when that row is removed.
+ 5. A hold belongs to one incarnation of a gateway, and is free again when that row is removed. A
+    right that several gateways share keeps out who wants it alone, and the other way round.
 """
 
 from __future__ import annotations
@@ -28,18 +29,11 @@ from typing import Final, Protocol
 
 import msgspec
 
-from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, Horizon
+from strongroom.engines.gateways import GATEWAYS_MAX, STAMP_MAX, GatewayRun, Horizon
 from strongroom.values import TICKS_PER_S
 
 LATE_TICKS: Final = 5 * TICKS_PER_S
 DEAD_TICKS: Final = 10 * TICKS_PER_S
-
-
-class GatewayRun(msgspec.Struct, frozen=True, order=True):
-    """One run of one gateway."""
-
-    number: int
-    incarnation: int
 
 
 class Heartbeat(msgspec.Struct, frozen=True):
@@ -50,6 +44,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
         oldest_reader: its readers see every commit with a smaller stamp, except readers that have
             named their contents.
         named: the contents that those readers still read.
+        announced: what it tells the others, in no format that is known here.
         received_at: when the heartbeat arrived, by the table's clock.
     """
 
@@ -57,6 +52,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     lowest: int
     oldest_reader: int
     named: frozenset[int] = frozenset()
+    announced: bytes = b""
     received_at: int = 0
 
 
@@ -68,12 +64,14 @@ class MembershipTable(msgspec.Struct, frozen=True):
         holds: the holder of each name.
         highest: the greatest `lowest` that any row ever had.
         incarnations: how many gateways have joined so far.
+        secret: what all gateways know, and nobody else; empty before the first one joined.
     """
 
     rows: Mapping[int, Heartbeat] = {}
     holds: Mapping[bytes, GatewayRun] = {}
     highest: int = 0
     incarnations: int = 0
+    secret: bytes = b""
 
     @property
     def floor(self) -> int:
@@ -84,6 +82,10 @@ class MembershipTable(msgspec.Struct, frozen=True):
         """Return whether the gateway may commit."""
         row = self.rows.get(gateway.number)
         return row is not None and row.incarnation == gateway.incarnation
+
+    def announced(self, gateway: GatewayRun) -> bytes | None:
+        """Return what a live gateway has announced; None if that is nothing."""
+        return self.rows[gateway.number].announced or None if self.is_live(gateway) else None
 
     def owner(self, name: bytes) -> int | None:
         """Return the number of the gateway that should do a work, or None without gateways. It is
@@ -100,6 +102,11 @@ class MembershipTable(msgspec.Struct, frozen=True):
 
 def _weight(name: bytes, number: int) -> bytes:
     return blake2b(name, digest_size=8, key=number.to_bytes(1, "big")).digest()
+
+
+def with_secret(table: MembershipTable, secret: bytes) -> MembershipTable:
+    """Return the table with this secret, unless it has one."""
+    return table if table.secret else msgspec.structs.replace(table, secret=secret)
 
 
 def join(
@@ -164,7 +171,26 @@ def leave(table: MembershipTable, gateway: GatewayRun) -> MembershipTable:
 
 
 def grant_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
-    """Give the hold to a gateway. Return None if it is taken, or the gateway is dead."""
+    """Give the hold to a gateway alone. Return None if anybody has it, or the gateway is dead."""
+    if any(shared_name(name, number) in table.holds for number in table.rows):
+        return None
+    return _granted(table, name, gateway)
+
+
+def grant_share(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
+    """Give a gateway its share of the hold, called `shared_name`. Return None if a gateway has the
+    hold alone, or this one has a share already or is dead."""
+    if name in table.holds:
+        return None
+    return _granted(table, shared_name(name, gateway.number), gateway)
+
+
+def shared_name(name: bytes, number: int) -> bytes:
+    """The name under which the table keeps a gateway's share of a hold."""
+    return b"%b\0%d" % (name, number)
+
+
+def _granted(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
     if name in table.holds or not table.is_live(gateway):
         return None
     return msgspec.structs.replace(table, holds={**table.holds, name: gateway})
@@ -242,6 +268,7 @@ class GatewayState:
         self.gateway = gateway
         self.marks: set[GatewayReaderMark] = set()
         self.last_stamp = table.rows[gateway.number].lowest
+        self.announced = b""
         self._floor = 0
         self._sent = sent
         self._learn(table)
@@ -270,7 +297,8 @@ class GatewayState:
         unnarrowed = [mark.stamp for mark in self.marks if mark.named is None]
         named = (mark.named for mark in self.marks if mark.named is not None)
         oldest = min((self._floor, *unnarrowed))
-        return Heartbeat(self.gateway.incarnation, lowest, oldest, frozenset().union(*named))
+        still = frozenset().union(*named)
+        return Heartbeat(self.gateway.incarnation, lowest, oldest, still, self.announced)
 
     def heartbeat_accepted(self, table: MembershipTable, sent: int) -> None:
         """Take note that a heartbeat was accepted.

@@ -10,13 +10,14 @@ ever late, however far a test moves the clock.
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from strongroom.clock import Clock, StoreTime
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError, Ref, Unavailable
-from strongroom.engines.gateways import GATEWAYS_MAX, Horizon
+from strongroom.engines.gateways import GATEWAYS_MAX, GatewayRun, Horizon, check_announcement
 from strongroom.engines.membership import (
     GatewayReaderMark,
     GatewayState,
@@ -41,7 +42,7 @@ class MemoryMembers:
 
     def __init__(self, clock: Clock) -> None:
         self.time = StoreTime(clock)
-        self.table = MembershipTable()
+        self.table = MembershipTable(secret=secrets.token_bytes(32))
         self.gateways: list[MemoryGateway] = []
         self.highest = 0
         self.advanced_s = 0.0
@@ -130,6 +131,14 @@ class MemoryGateway:
         return self._identity.incarnation
 
     @property
+    def run(self) -> GatewayRun:
+        return self._identity
+
+    @property
+    def secret(self) -> bytes:
+        return self._members.table.secret
+
+    @property
     def is_alone(self) -> bool:
         return not self._members.has_had_several
 
@@ -145,6 +154,21 @@ class MemoryGateway:
         self._members.table = taken
         self.state.observe(self._members.highest)
         return HeldName(self, name)
+
+    def holder(self, name: bytes) -> GatewayRun | None:
+        return self._members.refresh().holds.get(name)
+
+    def is_live(self, run: GatewayRun) -> bool:
+        return self._members.refresh().is_live(run)
+
+    async def announce(self, text: bytes) -> None:
+        self._check_serving()
+        check_announcement(text)
+        self.state.announced = text
+        self.beat()
+
+    def announced(self, run: GatewayRun) -> bytes | None:
+        return self._members.refresh().announced(run)
 
     def begin_reading(self) -> GatewayReaderMark:
         self._members.refresh()

@@ -12,8 +12,9 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import Clock
+from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.measured import CommitTimes
-from strongroom.engines.membership import GatewayRun, GatewayState
+from strongroom.engines.membership import GatewayState
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.commits.committing import (
     CommitContext,

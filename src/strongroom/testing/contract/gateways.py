@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom.engines.gateways import GATEWAYS_MAX
+from strongroom.engines.gateways import ANNOUNCEMENT_BYTES_MAX, GATEWAYS_MAX, GatewayRun
 from strongroom.testing.contract.subject import Subject, face, is_lost, put, stands
 
 _SOON_S: Final = 30.0
@@ -43,6 +43,31 @@ async def a_hold_is_given_once_until_it_is_given_back(subject: Subject) -> None:
     await subject.restart()
     assert is_lost(again) and is_lost(other) and not stands(other)
     assert await subject.store.gateways.hold(b"name") is not None
+
+
+async def a_gateway_finds_itself(subject: Subject) -> None:
+    gateways = subject.store.gateways
+    run = gateways.run
+    assert (run.number, run.incarnation) == (gateways.number, gateways.incarnation)
+    assert gateways.is_live(run)
+    assert not gateways.is_live(GatewayRun(run.number, run.incarnation + 1))
+    assert gateways.holder(b"name") is None
+    hold = await gateways.hold(b"name")
+    assert hold is not None and gateways.holder(b"name") == run
+    assert gateways.announced(run) is None
+    for text in (bytes(range(256)) * 4, b"here"):
+        await gateways.announce(text)
+        assert gateways.announced(run) == text
+    try:
+        await gateways.announce(bytes(ANNOUNCEMENT_BYTES_MAX + 1))
+        raise AssertionError("an announcement that is too long was accepted")
+    except ValueError:
+        assert gateways.announced(run) == b"here"
+    assert len(gateways.secret) == 32 and gateways.secret == gateways.secret
+    await subject.restart()
+    again = subject.store.gateways
+    assert not again.is_live(run) and again.announced(run) is None
+    assert again.announced(again.run) is None, "a new run has announced nothing yet"
 
 
 async def no_reader_of_its_own_holds_back_its_horizon(subject: Subject) -> None:
@@ -98,6 +123,7 @@ async def a_wait_for_commits_of_the_future_is_refused(subject: Subject) -> None:
 CASES: Final = (
     a_gateway_alone_owns_everything,
     a_hold_is_given_once_until_it_is_given_back,
+    a_gateway_finds_itself,
     no_reader_of_its_own_holds_back_its_horizon,
     after_quiet_no_older_commit_happens,
     a_wait_for_commits_of_the_future_is_refused,

@@ -99,6 +99,26 @@ async def a_hold_excludes_the_other_gateway(subject: SharedSubject) -> None:
     assert await one.hold(b"lane") is None
 
 
+async def gateways_find_each_other(subject: SharedSubject) -> None:
+    one, two = subject.store.gateways, (await subject.second()).gateways
+    assert one.secret == two.secret
+    await one.announce(b"one is here")
+    await two.announce(b"two is here")
+    assert await two.hold(b"lane") is not None
+    for gateways in (one, two):
+        await gateways.horizon()  # so it sees all of them
+        assert gateways.is_live(one.run) and gateways.is_live(two.run)
+        assert gateways.announced(one.run) == b"one is here"
+        assert gateways.announced(two.run) == b"two is here"
+        assert gateways.holder(b"lane") == two.run
+    subject.stop_heartbeats(subject.store)
+    subject.clock.advance(_DEAD_S)
+    # The first look removes the dead one, and the next sees the table without it.
+    assert await two.hold(b"another lane") is not None
+    await two.horizon()
+    assert not two.is_live(one.run) and two.announced(one.run) is None
+
+
 async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> None:
     late, other = subject.store, await subject.second()
     await put(late, (face(), b""))
@@ -270,6 +290,7 @@ async def a_gateway_that_ends_in_order_leaves_nothing_behind(subject: SharedSubj
 CASES: Final = (
     gateways_have_numbers_of_their_own,
     a_hold_excludes_the_other_gateway,
+    gateways_find_each_other,
     a_late_gateway_stops_and_its_hold_is_lost,
     a_dead_gateway_blocks_nothing_and_commits_nothing,
     a_gateway_that_takes_over_a_hold_issues_later_stamps,

@@ -9,14 +9,21 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
+import secrets
+from collections.abc import Callable
 from typing import Final
 
 from strongroom.engines import membership
 from strongroom.engines.base import Unavailable
-from strongroom.engines.gateways import GATEWAYS_MAX, ExclusiveRight, Horizon
+from strongroom.engines.gateways import (
+    GATEWAYS_MAX,
+    ExclusiveRight,
+    GatewayRun,
+    Horizon,
+    check_announcement,
+)
 from strongroom.engines.membership import (
     GatewayReaderMark,
-    GatewayRun,
     GatewayState,
     HeldName,
     MembershipTable,
@@ -32,12 +39,15 @@ async def joined(members: SharedTable) -> tuple[GatewayRun, TableSeen]:
     """Add a gateway to the table. Raises: Unavailable: all numbers are taken, or no database
     answers."""
 
+    secret = secrets.token_bytes(32)
+
     def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
         least = max(seen.highest + 1, seen.now + seen.shift)
         # After an outage of the database no gateway looks alive. So the dead are removed only where
         # a number is needed; heartbeats find them later.
-        return membership.join(seen.table, seen.now, least) or membership.join(
-            membership.remove_dead(seen.table, seen.now), seen.now, least
+        table = membership.with_secret(seen.table, secret)
+        return membership.join(table, seen.now, least) or membership.join(
+            membership.remove_dead(table, seen.now), seen.now, least
         )
 
     changed = await members.change(rule)
@@ -73,6 +83,14 @@ class PostgresGateways:
         return self._gateway.run.incarnation
 
     @property
+    def run(self) -> GatewayRun:
+        return self._gateway.run
+
+    @property
+    def secret(self) -> bytes:
+        return self.table.secret
+
+    @property
     def state(self) -> GatewayState:
         return self._gateway.state
 
@@ -99,6 +117,21 @@ class PostgresGateways:
         return self.table.owner(name) == self.number
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
+        return await self._take(
+            name, lambda table: membership.grant_hold(table, name, self._gateway.run)
+        )
+
+    async def share(self, name: bytes) -> ExclusiveRight | None:
+        """Take a share of the right called `name`. Return None if a gateway has the right alone, or
+        this one has a share already. Raises: Unavailable."""
+        own = membership.shared_name(name, self.number)
+        return await self._take(
+            own, lambda table: membership.grant_share(table, name, self._gateway.run)
+        )
+
+    async def _take(
+        self, name: bytes, grant: Callable[[MembershipTable], MembershipTable | None]
+    ) -> ExclusiveRight | None:
         await self.ensure_serving()
         await asyncio.gather(*self._releases)
         run = self._gateway.run
@@ -107,7 +140,7 @@ class PostgresGateways:
             table = self.heartbeats.without_dead(seen)
             if table.holds.get(name) == run and name not in self._held:
                 return table, None  # it was granted, but the answer was lost
-            granted = membership.grant_hold(table, name, run)
+            granted = grant(table)
             return None if granted is None else (granted, None)
 
         changed = await self._members.change(rule)
@@ -120,6 +153,23 @@ class PostgresGateways:
         self._held.add(name)
         self.state.observe(newest)
         return HeldName(self, name)
+
+    def holder(self, name: bytes) -> GatewayRun | None:
+        return self.table.holds.get(name)
+
+    def is_live(self, run: GatewayRun) -> bool:
+        return self.table.is_live(run)
+
+    async def announce(self, text: bytes) -> None:
+        check_announcement(text)
+        await self.ensure_serving()
+        self.state.announced = text
+        while self.table.announced(self._gateway.run) != (text or None):
+            await self.heartbeats.beat()
+            await self.ensure_serving()
+
+    def announced(self, run: GatewayRun) -> bytes | None:
+        return self.table.announced(run)
 
     def begin_reading(self) -> GatewayReaderMark:
         self._gateway.life.check()

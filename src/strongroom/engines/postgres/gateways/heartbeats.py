@@ -15,7 +15,8 @@ import msgspec
 
 from strongroom.engines import membership
 from strongroom.engines.base import EngineError
-from strongroom.engines.membership import GatewayRun, GatewayState, MembershipTable
+from strongroom.engines.gateways import GatewayRun
+from strongroom.engines.membership import GatewayState, MembershipTable
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
 from strongroom.engines.postgres.life import Life
