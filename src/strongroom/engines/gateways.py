@@ -48,7 +48,6 @@ the contents up. The gateway knows its own readers without it:
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, Protocol
 
@@ -152,7 +151,8 @@ class Gateways(Protocol):
 
     @property
     def secret(self) -> bytes:
-        """32 bytes that all gateways of the store know, and nobody else."""
+        """32 bytes that all gateways of the store know, and nobody else. It is empty if the store
+        can have only one gateway."""
         ...
 
     @property
@@ -234,6 +234,7 @@ class OnlyGateway:
 
     number: Final = 0
     is_alone: Final = True
+    secret: Final = b""
 
     def __init__(
         self,
@@ -243,7 +244,6 @@ class OnlyGateway:
     ) -> None:
         self.incarnation: Final = incarnation
         self.run: Final = GatewayRun(self.number, incarnation)
-        self.secret: Final = secrets.token_bytes(32)
         self._announced: bytes | None = None
         self._stopped = stopped
         self._wait_for_earlier_commits = wait_for_earlier_commits

@@ -10,7 +10,6 @@ ever late, however far a test moves the clock.
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -42,7 +41,7 @@ class MemoryMembers:
 
     def __init__(self, clock: Clock) -> None:
         self.time = StoreTime(clock)
-        self.table = MembershipTable(secret=secrets.token_bytes(32))
+        self.table = MembershipTable(secret=clock.random_bytes(32))
         self.gateways: list[MemoryGateway] = []
         self.highest = 0
         self.advanced_s = 0.0

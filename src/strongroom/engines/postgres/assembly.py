@@ -148,7 +148,7 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     used = clock if options.table_clock is not None else database_clock
     asked = used.boot_ticks()
     try:
-        run, seen = await joined(members)
+        run, seen = await joined(members, clock)
         parts = _parts(opener, members, _Clocks(database_clock, used, asked), run, options)
     except BaseException:
         await members.close()

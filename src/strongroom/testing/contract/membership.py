@@ -101,7 +101,7 @@ async def a_hold_excludes_the_other_gateway(subject: SharedSubject) -> None:
 
 async def gateways_find_each_other(subject: SharedSubject) -> None:
     one, two = subject.store.gateways, (await subject.second()).gateways
-    assert one.secret == two.secret
+    assert len(one.secret) == 32 and one.secret == two.secret
     await one.announce(b"one is here")
     await two.announce(b"two is here")
     assert await two.hold(b"lane") is not None

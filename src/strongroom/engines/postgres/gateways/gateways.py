@@ -1,7 +1,7 @@
 """A gateway of a store in PostgreSQL: its holds, its readers, and who else is there.
 
 Lives here: the engine's `Gateways`. Must not live here: the rules (membership.py), heartbeats
-(heartbeats.py), how the table is stored (members.py).
+(heartbeats.py), rights (rights.py), how the table is stored (members.py).
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import secrets
-from collections.abc import Callable
 from typing import Final
 
+from strongroom.clock import Clock
 from strongroom.engines import membership
 from strongroom.engines.base import Unavailable
 from strongroom.engines.gateways import (
@@ -25,21 +24,21 @@ from strongroom.engines.gateways import (
 from strongroom.engines.membership import (
     GatewayReaderMark,
     GatewayState,
-    HeldName,
     MembershipTable,
 )
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+from strongroom.engines.postgres.gateways.rights import Rights
 
 _PAUSES_S: Final = (0.005, 0.02, 0.05, 0.1)
 _log = logging.getLogger(__name__)
 
 
-async def joined(members: SharedTable) -> tuple[GatewayRun, TableSeen]:
+async def joined(members: SharedTable, clock: Clock) -> tuple[GatewayRun, TableSeen]:
     """Add a gateway to the table. Raises: Unavailable: all numbers are taken, or no database
     answers."""
 
-    secret = secrets.token_bytes(32)
+    secret = clock.random_bytes(32)
 
     def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
         least = max(seen.highest + 1, seen.now + seen.shift)
@@ -61,6 +60,7 @@ class PostgresGateways:
     """A gateway among the others, by its heartbeats and the shared table.
 
     Attributes:
+        rights: what it has taken.
         exclusive: the right to serve alone; None = other gateways may serve beside this one.
     """
 
@@ -70,8 +70,7 @@ class PostgresGateways:
         self._members = members
         self._gateway = gateway
         self.heartbeats = heartbeats
-        self._releases: set[asyncio.Task[None]] = set()
-        self._held: set[bytes] = set()
+        self.rights = Rights(members, gateway, heartbeats)
         self.exclusive: ExclusiveRight | None = None
 
     @property
@@ -117,42 +116,14 @@ class PostgresGateways:
         return self.table.owner(name) == self.number
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
-        return await self._take(
-            name, lambda table: membership.grant_hold(table, name, self._gateway.run)
-        )
+        await self.ensure_serving()
+        return await self.rights.hold(name)
 
     async def share(self, name: bytes) -> ExclusiveRight | None:
         """Take a share of the right called `name`. Return None if a gateway has the right alone, or
         this one has a share already. Raises: Unavailable."""
-        own = membership.shared_name(name, self.number)
-        return await self._take(
-            own, lambda table: membership.grant_share(table, name, self._gateway.run)
-        )
-
-    async def _take(
-        self, name: bytes, grant: Callable[[MembershipTable], MembershipTable | None]
-    ) -> ExclusiveRight | None:
         await self.ensure_serving()
-        await asyncio.gather(*self._releases)
-        run = self._gateway.run
-
-        def rule(seen: TableSeen) -> tuple[MembershipTable, None] | None:
-            table = self.heartbeats.without_dead(seen)
-            if table.holds.get(name) == run and name not in self._held:
-                return table, None  # it was granted, but the answer was lost
-            granted = grant(table)
-            return None if granted is None else (granted, None)
-
-        changed = await self._members.change(rule)
-        if changed is None or name in self._held:
-            return None
-        # A gateway that was removed just now may have committed after the table was read.
-        newest = (await self._members.look()).highest
-        if name in self._held:
-            return None
-        self._held.add(name)
-        self.state.observe(newest)
-        return HeldName(self, name)
+        return await self.rights.share(name)
 
     def holder(self, name: bytes) -> GatewayRun | None:
         return self.table.holds.get(name)
@@ -204,30 +175,10 @@ class PostgresGateways:
         self._gateway.life.check()
         await self.heartbeats.ensure_live()
 
-    def has(self, name: bytes) -> bool:
-        """Whether it holds `name`, as the table was last seen, and is not late."""
-        is_held = self.table.holds.get(name) == self._gateway.run
-        stopped = self._gateway.life.why_stopped() or self.heartbeats.unavailability()
-        return is_held and stopped is None
-
-    def release(self, name: bytes) -> None:
-        self._held.discard(name)
-        task = asyncio.ensure_future(self._release(name))
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
-
-    async def _release(self, name: bytes) -> None:
-        try:
-            await self._members.change(
-                lambda seen: (membership.release_hold(seen.table, name, self._gateway.run), None)
-            )
-        except Unavailable:
-            _log.warning("a hold was not given back; it ends with this gateway's heartbeats")
-
     async def leave(self) -> None:
         """Remove the gateway from the table, after its work has ended."""
         self.heartbeats.end()
-        await asyncio.gather(*self._releases, return_exceptions=True)
+        await self.rights.released()
         # A last heartbeat has the newest time that was told: later gateways begin above it.
         last = self.state.heartbeat(self._gateway.time.now(), ())
 
