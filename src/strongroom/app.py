@@ -23,6 +23,7 @@ from strongroom.config import (
     ConsoleSettings,
     Settings,
     SmbFlags,
+    check_gateways,
     check_oauth,
     kept_in,
 )
@@ -163,6 +164,7 @@ class App:
         """
         self.failed = asyncio.get_running_loop().create_future()
         check_oauth(self.settings)
+        check_gateways(self.settings)
         check_data(self.settings.data)
         given = self.settings
         setup: SetupRun | None = None
@@ -245,6 +247,8 @@ class App:
         store = self.store
         assert isinstance(store, PostgresEngine)
         assert self.failed is not None
+        assert self.settings.store is not None
+        self.standby.mode = self.settings.store.mode
         self._closing.append(self.standby.release)
         try:
             await self.standby.take(store, self.failed)

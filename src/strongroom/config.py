@@ -25,7 +25,7 @@ from strongroom.auth.accounts import (
     parse_account,
     parse_accounts,
 )
-from strongroom.database import DatabaseSettings
+from strongroom.database import DatabaseSettings, StoreMode
 
 DEFAULT_DATA: Final = Path("strongroom-data")
 DEFAULT_HOST: Final = "127.0.0.1"
@@ -442,6 +442,18 @@ def check_oauth(settings: Settings) -> None:
             f"{exposed!r} can be reached from other machines, and --oauth basic accepts "
             "tokens that anybody can write. Say whose tokens are accepted by --oauth-issuer and "
             "--oauth-keys."
+        )
+
+
+def check_gateways(settings: Settings) -> None:
+    """Refuse a certificate that each gateway makes for itself, where several serve at a time: a
+    client that trusts one of them would refuse the others. Raises: ConfigError."""
+    store = settings.store
+    serve_together = store is not None and store.mode is StoreMode.ACTIVE_ACTIVE
+    if serve_together and isinstance(settings.tls, SelfSigned):
+        raise ConfigError(
+            "--tls makes a certificate of this server's own, and other gateways of --store-mode "
+            "active-active have others. Give all of them one by --cert and --key."
         )
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 from urllib.parse import parse_qsl, unquote
 
@@ -30,6 +31,13 @@ class UnusableUrl(ValueError):
     """A URL that names no database. The text says what is wrong, without any part of the URL."""
 
 
+class StoreMode(Enum):
+    """Which of a store's gateways serve: one at a time, or all of them."""
+
+    ACTIVE_PASSIVE = "active-passive"
+    ACTIVE_ACTIVE = "active-active"
+
+
 # No struct: its text must not show the password.
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
@@ -40,6 +48,7 @@ class DatabaseSettings:
         connections: how many connections one gateway has for requests.
         quota_bytes: new data is refused when the store takes so much; None = never.
         needs_standby: whether a database without synchronous standbys is refused.
+        mode: which gateways serve the store, as this one would have it.
         schema: the schema that has the store's tables.
     """
 
@@ -48,6 +57,7 @@ class DatabaseSettings:
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
     needs_standby: bool = False
+    mode: StoreMode = StoreMode.ACTIVE_PASSIVE
 
     @property
     def shown(self) -> str:

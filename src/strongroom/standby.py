@@ -1,4 +1,8 @@
-"""One gateway at a time serves a store in a database; the others wait, and take over.
+"""Which gateways serve a store in a database: one at a time, or all beside each other.
+
+In the mode active-passive a gateway takes the right to serve alone. The others wait, and one of
+them takes over. In the mode active-active each gateway takes a share of the right. So gateways of
+both modes never serve beside each other.
 
 Lives here: waiting for the right to serve, watching it, and giving it back. Must not live here:
 when a gateway counts as dead (engines/membership.py), what begins with the right (app.py).
@@ -11,8 +15,9 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from strongroom.database import StoreMode
 from strongroom.engines.base import EngineError, Unavailable
-from strongroom.engines.gateways import GatewayRun
+from strongroom.engines.membership import shared_name, sharers
 
 if TYPE_CHECKING:
     from strongroom.engines.gateways import ExclusiveRight
@@ -46,6 +51,9 @@ class Standby:
         stop: ends the wait when it is set; None = nothing ends it.
         tell: is told what it waits for, once each time that this changes.
         waits: whether it waits as long as another gateway serves.
+
+    Attributes:
+        mode: whether it takes the right alone, or a share of it.
     """
 
     def __init__(
@@ -58,6 +66,7 @@ class Standby:
         self._tell = tell
         self._told = ""
         self._waits = waits
+        self.mode = StoreMode.ACTIVE_PASSIVE
         self._right: ExclusiveRight | None = None
 
     async def take(self, store: PostgresEngine, failed: asyncio.Future[EngineError]) -> None:
@@ -84,10 +93,10 @@ class Standby:
         A heartbeat that is late is no loss. The engine refuses requests as long as it is, and no
         other gateway has the right before this one was declared dead.
         """
-        own = GatewayRun(store.gateways.number, store.gateways.incarnation)
+        name = shared_name(HOLD, store.gateways.number) if self._shares else HOLD
         while True:
             await asyncio.sleep(_LOOK_S)
-            if not _may_have(store, own):
+            if not _may_have(store, name):
                 lost(ServedElsewhere("this gateway was declared dead"))
                 return
 
@@ -98,8 +107,10 @@ class Standby:
             self._right = None
 
     async def _try(self, store: PostgresEngine) -> bool:
+        gateways = store.gateways
+        take = gateways.share if self._shares else gateways.hold
         try:
-            self._right = await store.gateways.hold(HOLD)
+            self._right = await take(HOLD)
         except Unavailable as error:
             if not self._waits:
                 raise
@@ -107,12 +118,28 @@ class Standby:
             return False
         if self._right is None:
             if not self._waits:
-                raise ServedElsewhere(f"{_server_of(store)} serves this store: stop it first")
-            self._say(f"waiting: {_server_of(store)} serves this store")
+                raise ServedElsewhere(f"{self._who_serves(store)}: stop it first")
+            self._say(f"waiting: {self._who_serves(store)}")
             return False
-        # So decisions may rely on it that nobody else reads.
-        store.gateways.exclusive = self._right
+        if not self._shares:
+            # So decisions may rely on it that nobody else reads.
+            gateways.exclusive = self._right
         return True
+
+    @property
+    def _shares(self) -> bool:
+        return self.mode is StoreMode.ACTIVE_ACTIVE
+
+    def _who_serves(self, store: PostgresEngine) -> str:
+        table = store.gateways.table
+        sharing = sharers(table, HOLD)
+        if not self._shares and sharing:
+            who = f"gateway {sharing[0].number}"
+            return f"{who} serves this store in the mode {StoreMode.ACTIVE_ACTIVE.value}"
+        holder = table.holds.get(HOLD)
+        who = "another gateway" if holder is None else f"gateway {holder.number}"
+        mode = f" in the mode {StoreMode.ACTIVE_PASSIVE.value}" if self._shares else ""
+        return f"{who} serves this store{mode}"
 
     def _say(self, text: str) -> None:
         if text != self._told:
@@ -120,11 +147,6 @@ class Standby:
             self._tell(text)
 
 
-def _may_have(store: PostgresEngine, own: GatewayRun) -> bool:
-    table = store.gateways.table
-    return table.is_live(own) and table.holds.get(HOLD) in (own, None)
-
-
-def _server_of(store: PostgresEngine) -> str:
-    holder = store.gateways.table.holds.get(HOLD)
-    return "another gateway" if holder is None else f"gateway {holder.number}"
+def _may_have(store: PostgresEngine, name: bytes) -> bool:
+    own = store.gateways.run
+    return store.gateways.is_live(own) and store.gateways.holder(name) in (own, None)

@@ -1,11 +1,12 @@
-"""One server at a time serves a store in a database; the others wait, and take over."""
+"""Which servers serve a store in a database: one at a time while others wait, or all of them."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import psycopg
@@ -13,8 +14,8 @@ import pytest
 
 from strongroom.app import App, DatabaseAway, DataUnusable
 from strongroom.clock import SystemClock
-from strongroom.config import SetupSource
-from strongroom.database import DatabaseSettings
+from strongroom.config import ConfigError, SelfSigned, Settings, SetupSource
+from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.membership import MembershipTable
 from tests.app.gateways_of_a_store import GatewayUnderTest, gateway, settings_over
 from tests.over_postgres import database, new_store
@@ -182,3 +183,75 @@ def declare_dead(store: DatabaseSettings) -> None:
         empty = msgspec.msgpack.encode(msgspec.structs.replace(table, rows={}, holds={}))
         session.execute("UPDATE membership SET version = version + 1, body = %s", (empty,))
         session.execute("DELETE FROM gateways")
+
+
+def together(store: DatabaseSettings, **more: Any) -> Settings:
+    """Return the settings of a server that serves the store beside others."""
+    return settings_over(dataclasses.replace(store, mode=StoreMode.ACTIVE_ACTIVE), **more)
+
+
+def test_servers_of_the_mode_active_active_serve_beside_each_other() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(together(store)) as first, gateway(together(store)) as second:
+            await first.until(first.serves)
+            await second.until(second.serves)
+            await write(first, b"of the first")
+            assert await read(second) == b"of the first"
+            await write(second, b"of the second")
+            assert await read(first) == b"of the second"
+            for one in (first, second):
+                assert one.app is not None
+                assert not one.app.store.gateways.is_alone
+            await first.stop()
+            assert await read(second) == b"of the second"
+
+    run(test)
+
+
+def test_servers_of_both_modes_wait_for_each_other() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as alone:
+            await alone.until(alone.serves)
+            async with gateway(together(store)) as one, gateway(together(store)) as two:
+                for waiting in (one, two):
+                    await waiting.until(waiting.waits)
+                told = "waiting: gateway 0 serves this store in the mode active-passive"
+                assert one.told == two.told == [told]
+                await alone.stop()
+                for serving in (one, two):
+                    await serving.until(serving.serves)
+                async with gateway(settings_over(store)) as again:
+                    await again.until(again.waits)
+                    await one.stop()
+                    assert two.app is not None
+                    number = two.app.store.gateways.number
+                    text = f"waiting: gateway {number} serves this store in the mode active-active"
+                    await eventually(lambda: again.told[-1] == text)
+                    assert not again.serves.is_set()
+                    await two.stop()
+                    await again.until(again.serves)
+                    assert again.app is not None
+                    assert again.app.store.gateways.is_alone
+
+    run(test)
+
+
+def test_a_server_beside_others_that_was_declared_dead_ends() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(together(store)) as first:
+            await first.until(first.serves)
+            declare_dead(store)
+            error = await asyncio.wait_for(asyncio.shield(first.ended), 30)
+            assert error is not None
+            assert "dead" in str(error)
+
+    run(test)
+
+
+def test_a_certificate_of_its_own_is_refused_where_several_serve() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        app = App(together(store, tls=SelfSigned()), SystemClock())
+        with pytest.raises(ConfigError, match="--cert and --key"):
+            await app.start()
+
+    run(test)

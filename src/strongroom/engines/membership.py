@@ -172,7 +172,7 @@ def leave(table: MembershipTable, gateway: GatewayRun) -> MembershipTable:
 
 def grant_hold(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:
     """Give the hold to a gateway alone. Return None if anybody has it, or the gateway is dead."""
-    if any(shared_name(name, number) in table.holds for number in table.rows):
+    if sharers(table, name):
         return None
     return _granted(table, name, gateway)
 
@@ -185,9 +185,15 @@ def grant_share(table: MembershipTable, name: bytes, gateway: GatewayRun) -> Mem
     return _granted(table, shared_name(name, gateway.number), gateway)
 
 
+def sharers(table: MembershipTable, name: bytes) -> list[GatewayRun]:
+    """Return the gateways that have a share of the hold, by number."""
+    names = (shared_name(name, number) for number in sorted(table.rows))
+    return [table.holds[one] for one in names if one in table.holds]
+
+
 def shared_name(name: bytes, number: int) -> bytes:
     """The name under which the table keeps a gateway's share of a hold."""
-    return b"%b\0%d" % (name, number)
+    return b"%b shared by %d" % (name, number)
 
 
 def _granted(table: MembershipTable, name: bytes, gateway: GatewayRun) -> MembershipTable | None:

@@ -13,8 +13,8 @@ from typing import Final
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.given import Values, ValueSource, exit_of
-from strongroom.cli.flags.kinds import ValueKind
-from strongroom.database import DatabaseSettings, UnusableUrl, check_url, has_password
+from strongroom.cli.flags.kinds import ValueKind, choice
+from strongroom.database import DatabaseSettings, StoreMode, UnusableUrl, check_url, has_password
 from strongroom.platform.files import rights_of_others
 
 _BYTES_MAX: Final = 16 * 1024
@@ -52,6 +52,7 @@ def _size_bytes(text: str) -> int:
 
 CONNECTIONS: Final = ValueKind("N", _connections, int)
 SCHEMA: Final = ValueKind("NAME", _schema)
+MODE: Final = choice(*(mode.value for mode in StoreMode))
 SIZE: Final = ValueKind("SIZE", _size_bytes)
 
 
@@ -70,6 +71,7 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         quota_bytes=values.one("store-quota", int),
         schema=values.known("store-schema", str),
         needs_standby=values.known("store-needs-standby", bool),
+        mode=StoreMode(values.known("store-mode", str)),
     )
 
 

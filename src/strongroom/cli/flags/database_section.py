@@ -9,6 +9,7 @@ from typing import Final
 
 from strongroom.cli.flags import database, kinds
 from strongroom.cli.flags.flag import Flag, Section
+from strongroom.database import StoreMode
 
 _NEEDS_STORE: Final = ("store", "store-file")
 DATABASE: Final = Section(
@@ -36,6 +37,14 @@ DATABASE: Final = Section(
             "How many connections this server has to the database for requests; one more is for "
             "heartbeats and notifications.",
             default=8,
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
+            "store-mode",
+            database.MODE,
+            "Whether this server serves the store alone, and waits while another one does "
+            "(active-passive), or beside all others of the same mode (active-active).",
+            default=StoreMode.ACTIVE_PASSIVE.value,
             needs=_NEEDS_STORE,
         ),
         Flag(

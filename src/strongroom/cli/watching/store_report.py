@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from strongroom.engines.membership import LATE_TICKS
+from strongroom.engines.membership import LATE_TICKS, shared_name
 from strongroom.engines.postgres.status import (
     GatewayStatus,
     OldSnapshot,
@@ -25,7 +25,6 @@ from strongroom.values import TICKS_PER_S
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_SERVER: Final = HOLD.decode()
 _LATE_S: Final = LATE_TICKS / TICKS_PER_S
 _IN_SYNC: Final = ("sync", "quorum")
 _OPEN_S_MAX: Final = 3600.0
@@ -45,7 +44,7 @@ class StoreReport(msgspec.Struct, frozen=True):
 
 def findings(status: StoreStatus) -> Iterator[str]:
     """Yield what needs an operator, a sentence each."""
-    if not any(_SERVER in one.holds for one in status.gateways):
+    if not any(_serves(one) for one in status.gateways):
         yield "no gateway serves this store"
     for gateway in status.gateways:
         if gateway.heartbeat_age_s > _LATE_S:
@@ -94,8 +93,14 @@ def _awaited(names: str) -> str:
     return "waits for no standby: the loss of this disk is the loss of what no backup has"
 
 
+def _serves(gateway: GatewayStatus) -> bool:
+    """Whether it has the right to serve, alone or with others."""
+    names = (HOLD, shared_name(HOLD, gateway.number))
+    return any(name.decode() in gateway.holds for name in names)
+
+
 def _gateway(gateway: GatewayStatus) -> str:
-    does = "serves" if _SERVER in gateway.holds else "waits"
+    does = "serves" if _serves(gateway) else "waits"
     return f"{gateway.number} {does}; heartbeat {gateway.heartbeat_age_s:.1f} s ago"
 
 
