@@ -5,27 +5,36 @@ each in a schema of its own. So any suite of tests runs over this engine:
 
     STRONGROOM_TEST_STORE=postgres make test ARGS=tests/conformance/blob
 
+With `two-gateways` in place of `postgres`, two servers serve each store beside each other. The
+client of the conformance tests sends its requests to them in turn.
+
 Lives here: that switch, which conftest.py asks for, and stores by name. Must not live here: tests
 of the engine itself (tests/engines/postgres/).
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
+import dataclasses
 import functools
 import itertools
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import Final
 
 from msgspec.structs import replace
 
 from strongroom.config import Settings
-from strongroom.database import DatabaseSettings
+from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.postgres.store import PostgresEngine
+from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
+from strongroom.values import TICKS_PER_S
+from tests.conformance.client import OTHER_GATEWAYS
 from tests.coordination.servers import PostgresServer, postgres_server
 
 VARIABLE: Final = "STRONGROOM_TEST_STORE"
@@ -49,19 +58,61 @@ def new_store(url: str = "") -> DatabaseSettings:
     return DatabaseSettings(url or database().url, connections=_CONNECTIONS, schema=schema)
 
 
+def keeps_in_postgres() -> bool:
+    """Whether servers keep in a database what they would keep in memory."""
+    return os.environ.get(VARIABLE) in ("postgres", "two-gateways")
+
+
 def engine_of_servers_in_memory() -> type[MemoryEngine] | type[PostgresEngine]:
     """Return the class of the engine that servers have in place of a data directory."""
-    return PostgresEngine if os.environ.get(VARIABLE) == "postgres" else MemoryEngine
+    return PostgresEngine if keeps_in_postgres() else MemoryEngine
 
 
 def keep_in_postgres() -> None:
     """Let every server in memory of this process keep its data in a new store."""
     start = InProcessServer.__init__
+    has_two = os.environ.get(VARIABLE) == "two-gateways"
 
     def started(self: InProcessServer, settings: Settings) -> None:
-        if settings.data is None and settings.store is None:
-            may_be_reset = settings.may_be_reset()
-            settings = replace(settings, store=new_store(), allow_reset=may_be_reset)
+        if settings.data is not None or settings.store is not None:
+            start(self, settings)
+            return
+        store = new_store()
+        if has_two:
+            store = dataclasses.replace(store, mode=StoreMode.ACTIVE_ACTIVE)
+        settings = replace(settings, store=store, allow_reset=settings.may_be_reset())
         start(self, settings)
+        if has_two:
+            _beside(self, settings)
 
     InProcessServer.__init__ = started  # type: ignore[method-assign]  # of tests alone
+
+
+def _beside(first: InProcessServer, settings: Settings) -> None:
+    """Start another gateway of a server's store, which ends with it."""
+    ports = {f"{name}_port": free_port() for name in ("blob", "queue", "table", "file")}
+    second = InProcessServer(replace(settings, smb=None, console=None, **ports))
+    urls = ((one.url, one.queue_url, one.table_url, one.file_url) for one in (first, second))
+    for own, other in zip(*urls, strict=True):
+        OTHER_GATEWAYS[_port(own)] = _port(other)
+    stop, advance = first.stop, first.advance
+
+    def stop_both() -> None:
+        second.stop()
+        stop()
+
+    def advance_both(seconds: float) -> None:
+        advance(seconds)
+        least = _now(first)
+        while _now(second) < least - TICKS_PER_S:
+            time.sleep(0.005)
+
+    first.stop, first.advance = stop_both, advance_both  # type: ignore[method-assign]  # as above
+
+
+def _now(server: InProcessServer) -> int:
+    return asyncio.run_coroutine_threadsafe(server._app.store.now(), server.loop).result()
+
+
+def _port(url: str) -> int:
+    return int(url.rpartition(":")[2])

@@ -26,6 +26,7 @@ into a state of the tables; `rows.py`: a plain request for each row of the opera
 from __future__ import annotations
 
 import http.client
+import itertools
 import socket
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -40,6 +41,11 @@ VERSION = "2025-11-05"
 HOST = "127.0.0.1"
 TIMEOUT_S = 30.0
 PUT_BLOB = {"x-ms-blob-type": "BlockBlob"}
+
+OTHER_GATEWAYS: dict[int, int] = {}
+"""The port of another gateway of the same store, for each port that has one. Every second request
+to such a port is sent there (over_postgres.py)."""
+_turns = itertools.count()
 
 Fields = Mapping[str, str | None] | Sequence[tuple[str, str | None]]
 
@@ -74,7 +80,7 @@ class Client:
         self.account = credential.account
         self.auth = auth
         self.prefix = f"/{credential.account}" if prefix is None else prefix
-        self._connection: http.client.HTTPConnection | None = None
+        self._connections: dict[int, http.client.HTTPConnection] = {}
 
     @property
     def url(self) -> str:
@@ -131,7 +137,7 @@ class Client:
         given = list(headers.items() if isinstance(headers, Mapping) else headers)
         given.append(("Content-Length", str(size_bytes)))
         fields = self.fields(method, full, given, b"", self.auth)
-        connection = http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_S)
+        connection = self.connect()
         _send_head(connection, method, full, fields, b"")
         return Sending(connection, method)
 
@@ -151,19 +157,19 @@ class Client:
         scheme = self.auth if auth == "" else auth
         full = self.prefix + target
         fields = self.fields(method, full, headers, body, scheme)
+        port = _next_gateway(self.port)
         for last in (False, True):
-            connection = self._connection or self.connect()
-            fresh = self._connection is None
-            self._connection = connection
+            fresh = port not in self._connections
+            connection = self._connections.setdefault(port, _connection(port))
             try:
                 return self._exchange(connection, method, full, fields, body)
             except (ConnectionError, http.client.BadStatusLine):
                 # The server may close a kept connection; a new one must answer.
-                self.close()
+                self._close(port)
                 if fresh or last:
                     raise
             except BaseException:
-                self.close()
+                self._close(port)
                 raise
         raise AssertionError("unreachable")
 
@@ -187,7 +193,7 @@ class Client:
 
     def connect(self) -> http.client.HTTPConnection:
         """Return a new connection, which opens with its first request."""
-        return http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_S)
+        return _connection(_next_gateway(self.port))
 
     def _exchange(
         self,
@@ -200,14 +206,17 @@ class Client:
         _send_head(connection, method, full, fields, body)
         answer, closing = _read(connection, method)
         if closing:
-            self.close()
+            self._close(connection.port)
         return answer
 
     def close(self) -> None:
         """Close the connection."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        for port in tuple(self._connections):
+            self._close(port)
+
+    def _close(self, port: int) -> None:
+        if (connection := self._connections.pop(port, None)) is not None:
+            connection.close()
 
 
 class Sending:
@@ -237,6 +246,15 @@ class Sending:
     def abandon(self) -> None:
         """Close the connection without the rest of the body."""
         self._connection.close()
+
+
+def _next_gateway(port: int) -> int:
+    other = OTHER_GATEWAYS.get(port)
+    return port if other is None or next(_turns) % 2 == 0 else other
+
+
+def _connection(port: int) -> http.client.HTTPConnection:
+    return http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_S)
 
 
 def _send_head(
