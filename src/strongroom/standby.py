@@ -116,6 +116,8 @@ class Standby:
                 raise
             self._say(f"waiting: {error}")
             return False
+        # One that waits leaves all works to those that serve.
+        gateways.state.is_idle = self._right is None
         if self._right is None:
             if not self._waits:
                 raise ServedElsewhere(f"{self._who_serves(store)}: stop it first")

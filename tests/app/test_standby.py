@@ -16,7 +16,9 @@ from strongroom.app import App, DatabaseAway, DataUnusable
 from strongroom.clock import SystemClock
 from strongroom.config import ConfigError, SelfSigned, Settings, SetupSource
 from strongroom.database import DatabaseSettings, StoreMode
+from strongroom.engines.base import Position
 from strongroom.engines.membership import MembershipTable
+from strongroom.store.core import keys
 from tests.app.gateways_of_a_store import GatewayUnderTest, gateway, settings_over
 from tests.over_postgres import database, new_store
 
@@ -102,6 +104,37 @@ def test_a_third_server_learns_which_one_serves_now() -> None:
                     await eventually(
                         lambda: f"waiting: gateway {number} serves this store" in other.told
                     )
+
+    run(test)
+
+
+async def swept(by: GatewayUnderTest, stays: GatewayUnderTest) -> None:
+    """Delete containers, which leaves jobs, and wait until all are done."""
+    assert by.app is not None
+    for number in range(12):
+        assert (await by.ask("PUT", f"/place{number}?restype=container")).status == 201
+        assert (await by.ask("DELETE", f"/place{number}?restype=container")).status == 202
+    for _ in range(300):
+        page = await by.app.store.scan(keys.JOBS, Position(b"", b""), None, 100)
+        if not page.keys:
+            assert not stays.ended.done()
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("jobs are left that nobody does")
+
+
+def test_all_jobs_are_done_by_those_that_serve_while_another_one_waits() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as serving:
+            await serving.until(serving.serves)
+            async with gateway(together(store)) as other:
+                await other.until(other.waits)
+                await swept(serving, stays=other)
+                await serving.stop()
+                await other.until(other.serves)
+                async with gateway(settings_over(store)) as waiting:
+                    await waiting.until(waiting.waits)
+                    await swept(other, stays=waiting)
 
     run(test)
 

@@ -200,6 +200,19 @@ def test_work_is_shared_out_and_moves_only_with_its_owner() -> None:
             assert after.owner(name) == before[name]
 
 
+def test_one_that_is_idle_owns_nothing() -> None:
+    table, (one, two) = _joined(0, 0)
+    names = [b"%d" % number for number in range(40)]
+    assert {table.owner(name) for name in names} == {one.number, two.number}
+    state = GatewayState(two, table, 0)
+    state.is_idle = True
+    idle = _after_heartbeat(table, state, 1)
+    assert {idle.owner(name) for name in names} == {one.number}
+    assert membership.leave(idle, one).owner(b"name") is None
+    state.is_idle = False
+    assert _after_heartbeat(idle, state, 2).owner(names[0]) == table.owner(names[0])
+
+
 def test_no_promise_is_broken_by_deaths_pauses_delays_and_skew() -> None:
     totals: Counter[str] = Counter()
     for seed in range(_SEEDS):

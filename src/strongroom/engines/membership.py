@@ -45,6 +45,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
             named their contents.
         named: the contents that those readers still read.
         announced: what it tells the others, in no format that is known here.
+        is_idle: whether it takes no works, since it may not serve yet.
         received_at: when the heartbeat arrived, by the table's clock.
     """
 
@@ -53,6 +54,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     oldest_reader: int
     named: frozenset[int] = frozenset()
     announced: bytes = b""
+    is_idle: bool = False
     received_at: int = 0
 
 
@@ -88,10 +90,11 @@ class MembershipTable(msgspec.Struct, frozen=True):
         return self.rows[gateway.number].announced or None if self.is_live(gateway) else None
 
     def owner(self, name: bytes) -> int | None:
-        """Return the number of the gateway that should do a work, or None without gateways. It is
+        """Return the number of the gateway that should do a work, or None if all are idle. It is
         the same for all gateways that see this table. When a gateway joins or dies, only its own
         works change their owner."""
-        return max(self.rows, key=lambda number: _weight(name, number), default=None)
+        working = [number for number, row in self.rows.items() if not row.is_idle]
+        return max(working, key=lambda number: _weight(name, number), default=None)
 
     def horizon(self, number: int) -> Horizon:
         """Return the oldest states that readers of gateways other than `number` may still read."""
@@ -275,6 +278,7 @@ class GatewayState:
         self.marks: set[GatewayReaderMark] = set()
         self.last_stamp = table.rows[gateway.number].lowest
         self.announced = b""
+        self.is_idle = False
         self._floor = 0
         self._sent = sent
         self._learn(table)
@@ -303,8 +307,14 @@ class GatewayState:
         unnarrowed = [mark.stamp for mark in self.marks if mark.named is None]
         named = (mark.named for mark in self.marks if mark.named is not None)
         oldest = min((self._floor, *unnarrowed))
-        still = frozenset().union(*named)
-        return Heartbeat(self.gateway.incarnation, lowest, oldest, still, self.announced)
+        return Heartbeat(
+            self.gateway.incarnation,
+            lowest,
+            oldest,
+            named=frozenset().union(*named),
+            announced=self.announced,
+            is_idle=self.is_idle,
+        )
 
     def heartbeat_accepted(self, table: MembershipTable, sent: int) -> None:
         """Take note that a heartbeat was accepted.

@@ -113,7 +113,7 @@ class PostgresGateways:
         return self.has_others and not self.is_alone
 
     def owns(self, name: bytes) -> bool:
-        return self.table.owner(name) == self.number
+        return self.is_alone or self.table.owner(name) == self.number
 
     async def hold(self, name: bytes) -> ExclusiveRight | None:
         await self.ensure_serving()
