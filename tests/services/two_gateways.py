@@ -17,6 +17,7 @@ SHORT: Final = ("test_appends", "test_entities", "test_queues")
 OWN: Final = (
     "test_gateway_races",
     "test_gateway_histories",
+    "test_ledgers",
     "test_lost_looks",
     "test_readers_elsewhere",
     "test_share_holds",

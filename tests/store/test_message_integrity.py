@@ -103,6 +103,18 @@ async def miscount(on: Services) -> None:
     await write(on, keys.LEDGER_KEY.name, message_records.LEDGER.encode(wrong))
 
 
+async def miscount_elsewhere(on: Services) -> None:
+    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger(-1)))
+
+
+async def leave_a_ledger(on: Services) -> None:
+    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger()))
+
+
+async def forget_the_expiry_job_elsewhere(on: Services) -> None:
+    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger(0, 7)))
+
+
 async def forget_the_expiry_job(on: Services) -> None:
     record = given.stored(on)[_ledger(on)]
     ledger = message_records.LEDGER.decode(record.value)
@@ -143,6 +155,9 @@ DAMAGES: dict[Callable[[Services], Awaitable[None]], str] = {
     leave_a_chunk: "the long texts are not those of its messages",
     lose_the_ledger: "its ledger is missing",
     miscount: "its ledger counts 5 messages, and there are 4",
+    miscount_elsewhere: "its ledger counts 3 messages, and there are 4",
+    leave_a_ledger: "its ledger does not name the ledgers of the gateways",
+    forget_the_expiry_job_elsewhere: "messages expire, and no job removes them",
     forget_the_expiry_job: "messages expire, and no job removes them",
     forget_the_sweep: "their queue is gone or was cleared, and no job cleans up",
     misplace_a_message: "no record belongs here",

@@ -44,6 +44,7 @@ from tests.services.container_calls import call, run
 from tests.services.containers import test_deleted_containers, test_immutability
 from tests.services.core import test_reset
 from tests.services.file import test_deleted_shares, test_file_renames, test_share_snapshots
+from tests.services.gateways.test_two_gateways import pair
 from tests.services.handles import test_handle_names
 from tests.services.purity import (
     Impure,
@@ -160,6 +161,13 @@ async def protected_during_a_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
         await test_immutability.delete_container(on)
 
 
+async def message_at_another_gateway() -> None:
+    """Put a message at a gateway that has not counted any in its queue."""
+    first, second = pair()
+    await queue_calls.create(first)
+    await queue_calls.put(second)
+
+
 def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -173,6 +181,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     run(lambda: everything(container_calls.services()))
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
+    run(message_at_another_gateway)
     run(reset_store)
     assert kinds(Decision) - ran == set()
 

@@ -6,7 +6,10 @@ the job that sweeps expired messages.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
+
+import msgspec
 
 from strongroom.engines.base import Key, Ref, Step, Write
 from strongroom.semantics.queue.messages import NEVER, Message
@@ -22,17 +25,28 @@ SWEEP_PAUSE_TICKS: Final = TICKS_PER_S
 
 
 class MessagesChange:
-    """The writes of one decision on the messages of a queue's epoch. `ledger` is the epoch's as the
-    decision reads it; None when the change does not need it."""
+    """The writes of one decision on the messages of a queue's epoch.
+
+    Arguments:
+        ledger: that of the gateway, as the decision reads it; None when the change does not need
+            it.
+        ledger_key: of that ledger.
+    """
 
     def __init__(
-        self, generation: int, epoch: int, stamp: int, ledger: Ledger | None = None
+        self,
+        generation: int,
+        epoch: int,
+        stamp: int,
+        ledger: Ledger | None = None,
+        ledger_key: Key = keys.LEDGER_KEY,
     ) -> None:
         self.partition = keys.message_partition(generation, epoch)
         self._generation = generation
         self._epoch = epoch
         self._stamp = stamp
         self._ledger = ledger
+        self._ledger_key = ledger_key
         self._is_ledger_changed = False
         self._writes: list[Write] = []
         self._jobs: list[Step] = []
@@ -77,6 +91,19 @@ class MessagesChange:
     def sweep_at(self, due: int) -> None:
         """Schedule the sweep of expired messages; 0 = no message will expire."""
         self._change_ledger(0, due)
+        self._order_sweep(due)
+
+    def sweep_all_at(self, due: int, ledgers: Iterable[tuple[Key, Ledger]]) -> None:
+        """As `sweep_at`, for the ledgers of several gateways."""
+        for key, ledger in ledgers:
+            if key == self._ledger_key:
+                self._change_ledger(0, due)
+            else:
+                changed = msgspec.structs.replace(ledger, due=due)
+                self._writes.append(Write(key, message_records.LEDGER.encode(changed)))
+        self._order_sweep(due)
+
+    def _order_sweep(self, due: int) -> None:
         if due:
             job = Job(JobKind.EXPIRE_MESSAGES, self._generation, epoch=self._epoch)
             self._jobs.append(written(expiry_job(self._epoch, due), records.JOB, job))
@@ -85,13 +112,14 @@ class MessagesChange:
         """The job comes first: without its message it finds nothing to do."""
         writes = list(self._writes)
         if self._is_ledger_changed and self._ledger is not None:
-            writes.append(Write(keys.LEDGER_KEY, message_records.LEDGER.encode(self._ledger)))
+            writes.append(Write(self._ledger_key, message_records.LEDGER.encode(self._ledger)))
         return (*self._jobs, Step(self.partition, tuple(writes))) if writes else ()
 
     def _change_ledger(self, more: int, due: int | None = None) -> None:
         assert self._ledger is not None
         self._is_ledger_changed = True
-        self._ledger = Ledger(self._ledger.count + more, self._ledger.due if due is None else due)
+        count, due = self._ledger.count + more, self._ledger.due if due is None else due
+        self._ledger = Ledger(count, due, self._ledger.others)
 
     def _place(self, record: MessageRecord) -> bytes:
         message = record.message

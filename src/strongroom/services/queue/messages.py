@@ -25,6 +25,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.queue import ledgers
 from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.queues import queue_of
 from strongroom.store.core import keys, records
@@ -85,7 +86,8 @@ async def _put(
 ) -> MessageView | None:
     """Put the message into the queue's epoch. Return None when the epoch has ended."""
     partition, reads = keys.message_partition(queue.generation, queue.epoch), Reads()
-    return await services.commit(
+    return await ledgers.commit(
+        services,
         _Put(
             partition,
             reads.refs,
@@ -93,9 +95,9 @@ async def _put(
             call.with_pure_authorization(),
             queue,
             place=reads.add(place_ref(call), records.QUEUE),
-            ledger=reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER),
+            ledger=ledgers.add_own(services, reads, partition),
             message_id=message_id,
-        )
+        ),
     )
 
 
@@ -108,11 +110,12 @@ class _Put(Decision[MessageView | None], frozen=True):
 
     def decide(self, found: Found, stamp: int) -> Commit[MessageView | None]:
         """The result is None when the epoch of `queue` has ended."""
-        queue, request, ledger = self.queue, self.call.input, found[self.ledger]
-        if place_in(self.call, found, self.place).epoch != queue.epoch or ledger is None:
+        queue, request, read = self.queue, self.call.input, self.ledger
+        if place_in(self.call, found, self.place).epoch != queue.epoch:
             return Commit(None)
         message = messages.put(self.message_id, request.visibility_s, request.ttl_s, stamp)
-        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        ledger = ledgers.own(found, read)
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger, read.ref.key)
         place = change.put(message, request.text)
         view = MessageView(message, pop_receipts.seal(queue.secret, place))
         return Commit(view, change.steps())
@@ -121,11 +124,13 @@ class _Put(Decision[MessageView | None], frozen=True):
 async def update_message(services: Services, call: Call[UpdateMessage]) -> MessageView:
     if call.input.text is not None:
         messages.require_text(call.input.text)
-    return await services.commit(await _decision(services, call, call.input.receipt, _Update))
+    decision = await _decision(services, call, call.input.receipt, _Update)
+    return await ledgers.commit(services, decision)
 
 
 async def delete_message(services: Services, call: Call[DeleteMessage]) -> None:
-    await services.commit(await _decision(services, call, call.input.receipt, _Delete))
+    decision = await _decision(services, call, call.input.receipt, _Delete)
+    await ledgers.commit(services, decision)
 
 
 class _OnMessage(Decision[T], Generic[T], frozen=True):
@@ -140,14 +145,16 @@ class _OnMessage(Decision[T], Generic[T], frozen=True):
 
     def named(self, found: Found, stamp: int) -> tuple[MessageRecord, MessagesChange]:
         """Return the message, and the writes that change it."""
-        queue, record, ledger = self.queue, found[self.message], found[self.ledger]
+        queue, record, read = self.queue, found[self.message], self.ledger
         epoch = place_in(self.call, found, self.place).epoch
-        if epoch != queue.epoch or ledger is None or record is None:
+        if epoch != queue.epoch or record is None:
             # The queue was cleared meanwhile, or the message was taken, changed or removed.
             raise messages.stale_receipt_error()
         # Ids are returned in lower case; a GUID may be sent in any case.
         messages.message_of_receipt(record.message, self.call.target.blob.lower(), stamp)
-        return record, MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        ledger = ledgers.own(found, read)
+        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger, read.ref.key)
+        return record, change
 
 
 D = TypeVar("D", bound=_OnMessage[Any])
@@ -167,7 +174,7 @@ async def _decision(services: Services, call: Call[Any], receipt: str, kind: typ
         queue,
         place=reads.add(place_ref(call), records.QUEUE),
         message=reads.add(Ref(partition, keys.message_at(at)), message_records.MESSAGE),
-        ledger=reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER),
+        ledger=ledgers.add_own(services, reads, partition),
     )
 
 

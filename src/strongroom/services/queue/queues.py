@@ -27,11 +27,10 @@ from strongroom.services.core.place_records import (
 )
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.queue import ledgers
 from strongroom.services.queue.message_changes import new_epoch
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import JobKind, QueueRecord
-from strongroom.store.queue import message_records
-from strongroom.store.queue.message_records import Ledger
 from strongroom.values import AccessPolicy, Metadata
 
 _SECRET_BYTES: Final = 32
@@ -116,9 +115,8 @@ async def count_queue(services: Services, call: Call[Any]) -> QueueView:
     """Hidden messages count, and expired ones count until they are swept."""
     record, _ = await queue_of(services, call, again=True)
     partition = keys.message_partition(record.generation, record.epoch)
-    (stored,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
-    ledger = message_records.LEDGER.of(stored) or Ledger()
-    return QueueView(record, ledger.count)
+    counted = await ledgers.read_all(services, partition)
+    return QueueView(record, sum(one.value.count for one in counted))
 
 
 async def set_metadata(services: Services, call: Call[SetPlaceMetadata]) -> None:

@@ -35,8 +35,10 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
+from strongroom.services.queue import ledgers
 from strongroom.services.queue.claims import Claim, Claims, SearchOffsets
 from strongroom.services.queue.expired_front import ExpiredFronts
+from strongroom.services.queue.ledgers import StoredLedger
 from strongroom.services.queue.message_changes import MessagesChange
 from strongroom.services.queue.messages import MessageView
 from strongroom.services.queue.queues import queue_of
@@ -153,12 +155,10 @@ async def _get(
         again = searches > 0 or no_message_error is not None
         queue, version = await queue_of(services, call, again)
         partition = keys.message_partition(queue.generation, queue.epoch)
-        ledger_ref = Ref(partition, keys.LEDGER_KEY)
-        # Read before the search: a message that is put after the search has changed the ledger
-        # since.
-        ledger = None
+        # Read before the search: a message that is put after the search has changed a ledger since.
+        counted: Sequence[StoredLedger] = ()
         if no_message_error is not None:
-            (ledger,) = await services.store.read([ledger_ref])
+            counted = await ledgers.read_all(services, partition)
         with memory.claims.hold(partition, searches >= _SEARCHES_BEFORE_COMPETING) as claim:
             search = await _search(
                 services.store, memory, partition, call.input.count, claim, decided
@@ -177,7 +177,7 @@ async def _get(
             break
     if no_message_error is None:
         return ()
-    watched = [(place_ref(call), version), (ledger_ref, None if ledger is None else ledger.version)]
+    watched = [(place_ref(call), version), *((one.ref, one.version) for one in counted)]
     raise MustWait(no_message_error, watched, search.now, search.until)
 
 
@@ -193,9 +193,10 @@ async def _take(
     if search.expired:
         # A moved message does not change the count, so the ledger is not needed without expired
         # messages.
-        ledger = reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER)
+        ledger = ledgers.add_own(services, reads, partition)
     of_seen = reads.add_all([Ref(partition, one.key) for one in seen], message_records.MESSAGE)
-    return await services.commit(
+    return await ledgers.commit(
+        services,
         _Take(
             partition,
             reads.refs,
@@ -206,7 +207,7 @@ async def _take(
             ledger=ledger,
             seen=seen,
             of_seen=of_seen,
-        )
+        ),
     )
 
 
@@ -230,8 +231,11 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
         queue = self.queue
         if place_in(self.call, found, self.place).epoch != queue.epoch:
             return Commit(((), stamp))
-        ledger = None if self.ledger is None else found[self.ledger]
-        change = MessagesChange(queue.generation, queue.epoch, stamp, ledger)
+        if self.ledger is None:
+            change = MessagesChange(queue.generation, queue.epoch, stamp)
+        else:
+            ledger, key = ledgers.own(found, self.ledger), self.ledger.ref.key
+            change = MessagesChange(queue.generation, queue.epoch, stamp, ledger, key)
         seen = zip(self.seen, found.records(self.of_seen), strict=True)
         there = [one for one, record in seen if record is not None]
         taken = [
@@ -239,7 +243,7 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
             for one in there
             if not messages.is_expired(one.record.message, stamp)
         ]
-        if ledger is not None:
+        if self.ledger is not None:
             for one in there:
                 if messages.is_expired(one.record.message, stamp):
                     change.remove(one.key, one.record)

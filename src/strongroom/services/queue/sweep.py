@@ -17,6 +17,8 @@ from strongroom.engines.base import Commit, Item, Key, Partition, Ref
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
+from strongroom.services.queue import ledgers
+from strongroom.services.queue.ledgers import StoredLedger
 from strongroom.services.queue.message_changes import SWEEP_PAUSE_TICKS, MessagesChange, expiry_job
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job
@@ -60,8 +62,8 @@ async def _sweep_epoch(
 
 
 async def _remove_expiry_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
-    """Remove the job that would sweep the epoch's expired messages, together with the ledger."""
-    if item.name != keys.LEDGER_KEY.name:
+    """Remove the job that would sweep the epoch's expired messages, together with its ledger."""
+    if keys.ledger_gateway(item.name) is None:
         return
     due = message_records.LEDGER.decode(item.value).due
     if due:
@@ -81,24 +83,24 @@ class _Expired(NamedTuple):
     Attributes:
         items: the entries to remove.
         next_due: when the next message expires; 0 = none is left.
-        ledger_version: the ledger's version before the read.
+        ledgers: those that name the job, as they were before the read.
         more: the next message has expired already.
     """
 
     items: Sequence[Item]
     next_due: int
-    ledger_version: int
+    ledgers: Sequence[StoredLedger]
     more: bool
 
 
 async def expire_messages(services: Services, job: Job, due: int, pause_s: float) -> None:
     """Remove expired messages, and schedule the job for the next expiry. `due` is when this job
-    fell due; if the ledger has another time, another job does the work."""
+    fell due; for ledgers with another time, another job does the work."""
     partition = keys.message_partition(job.generation, job.epoch)
     concurrent_puts = 0
     while True:
-        expired = await _read_expired(services, partition)
-        if expired is None:
+        expired = await _read_expired(services, partition, due)
+        if not expired.ledgers:
             return
         outcome = await _remove(
             services, job, partition, expired, due, concurrent_puts < _REPEATED_READS_MAX
@@ -109,17 +111,17 @@ async def expire_messages(services: Services, job: Job, due: int, pause_s: float
         await asyncio.sleep(pause_s)
 
 
-async def _read_expired(services: Services, partition: Partition) -> _Expired | None:
-    (ledger,) = await services.store.read([Ref(partition, keys.LEDGER_KEY)])
-    if ledger is None:
-        return None
+async def _read_expired(services: Services, partition: Partition, due: int) -> _Expired:
+    counted = [one for one in await ledgers.read_all(services, partition) if one.value.due == due]
+    if not counted:
+        return _Expired((), 0, (), False)
     now = await services.store.now()
     most = limits.EXPIRED_PER_COMMIT_MAX
     page = await services.store.read_range(partition, True, *keys.expiry_range(), most + 1)
     expired = [item for item in page[:most] if keys.expires_at(item.name) <= now]
     following = page[len(expired) : len(expired) + 1]
     next_due = keys.expires_at(following[0].name) if following else 0
-    return _Expired(expired, next_due, ledger.version, 0 < next_due <= now)
+    return _Expired(expired, next_due, counted, 0 < next_due <= now)
 
 
 async def _remove(
@@ -132,50 +134,64 @@ async def _remove(
 ) -> _Outcome:
     """Remove the messages that a read has found, and schedule the next job when these were all."""
     reads = Reads()
-    ledger = reads.add(Ref(partition, keys.LEDGER_KEY), message_records.LEDGER)
+    ledger = ledgers.add_own(services, reads, partition)
+    naming = reads.add_all([one.ref for one in expired.ledgers], message_records.LEDGER)
     entries = reads.add_all(
         [Ref(partition, Key(True, item.name)) for item in expired.items], message_records.EXPIRY
     )
-    return await services.commit(
+    return await ledgers.commit(
+        services,
         _Expire(
             partition,
             reads.refs,
             Purpose.FREEING,
             job=job,
             ledger=ledger,
+            naming=naming,
             entries=entries,
             expired=expired,
             due=due,
             may_look_again=may_look_again,
-        )
+        ),
     )
 
 
 class _Expire(Decision[_Outcome], frozen=True):
+    """`ledger` counts what is removed here; `naming` are the ledgers of `expired`."""
+
     job: Job
     ledger: ReadOne[Ledger]
+    naming: ReadAll[Ledger]
     entries: ReadAll[Expiry]
     expired: _Expired
     due: int
     may_look_again: bool
 
     def decide(self, found: Found, stamp: int) -> Commit[_Outcome]:
-        job, expired, ledger = self.job, self.expired, found[self.ledger]
-        if ledger is None or ledger.due != self.due:
+        job, expired, read = self.job, self.expired, self.ledger
+        naming = [
+            (ref.key, ledger)
+            for ref, ledger in zip(self.naming.refs, found[self.naming], strict=True)
+            if ledger is not None and ledger.due == self.due
+        ]
+        if not naming:
             return Commit(_Outcome.DONE)
-        change = MessagesChange(job.generation, job.epoch, stamp, ledger)
+        ledger = ledgers.own(found, read)
+        change = MessagesChange(job.generation, job.epoch, stamp, ledger, read.ref.key)
         for ref, entry in zip(self.entries.refs, found[self.entries], strict=True):
             # A moved message has another place, which is read here; a removed one has no entry.
             if entry is not None:
                 change.remove_expired(ref.key, entry)
         outcome = _Outcome.MORE if expired.more else _Outcome.DONE
         # A message that was put since the read may expire before those that the read has seen.
-        was_put_since = found.version(self.ledger) != expired.ledger_version
+        records = found.records(self.naming)
+        versions = [None if one is None else one.version for one in records]
+        was_put_since = versions != [one.version for one in expired.ledgers]
         soon = stamp + SWEEP_PAUSE_TICKS
         if not expired.more and was_put_since and self.may_look_again:
             outcome = _Outcome.CONCURRENT_PUT
         elif not expired.more and was_put_since:
-            change.sweep_at(soon)
+            change.sweep_all_at(soon, naming)
         elif not expired.more:
-            change.sweep_at(expired.next_due and max(expired.next_due, soon))
+            change.sweep_all_at(expired.next_due and max(expired.next_due, soon), naming)
         return Commit(outcome, change.steps())

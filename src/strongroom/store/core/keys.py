@@ -33,6 +33,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | past leaf of a map      | the owner's      | the owner's     | hidden | `h` + map, leaf, until   |
 | inline data of a leaf   | the owner's      | the owner's     | hidden | `d` + map, leaf, born    |
 | queue's ledger          | `m` + generation | epoch           | hidden | `n`                      |
+| ledger of gateway N > 0 | `m` + generation | epoch           | hidden | `n` + N                  |
 | long text of a message  | `m` + generation | epoch           | hidden | `t` + number + chunk     |
 | message                 | `m` + generation | epoch           | hidden | `v` + visible, stamp, i  |
 | message's expiry        | `m` + generation | epoch           | hidden | `x` + expires + number   |
@@ -425,6 +426,23 @@ def message_place(key: bytes) -> bytes:
 def message_range() -> tuple[bytes, bytes]:
     """(first, until) of a partition's messages."""
     return MESSAGE, _after(MESSAGE)
+
+
+def ledger(gateway: int) -> Key:
+    """The key of the ledger that a gateway writes, by its number."""
+    return Key(True, LEDGER_KEY.name + bytes((gateway,))) if gateway else LEDGER_KEY
+
+
+def ledger_range() -> tuple[bytes, bytes]:
+    """(first, until) of the ledgers of all gateways."""
+    return LEDGER_KEY.name, _after(LEDGER_KEY.name)
+
+
+def ledger_gateway(key: bytes) -> int | None:
+    """Return the number of the gateway that writes this ledger; None for any other key."""
+    if key == LEDGER_KEY.name:
+        return 0
+    return key[1] if len(key) == 2 and key[:1] == LEDGER_KEY.name and key[1] else None
 
 
 def text(message_number: int, chunk: int) -> Key:

@@ -7,7 +7,7 @@ version is an error, never a guess.
 from __future__ import annotations
 
 import enum
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar, cast
 
 import msgspec
 
@@ -207,6 +207,28 @@ class Codec(Generic[R]):
 
     def of(self, record: Record | None) -> R | None:
         return None if record is None else self.decode(record.value)
+
+
+class ShortCodec(Codec[R]):
+    """A codec that leaves out the last fields which have their defaults. So records without a newer
+    field stay as they were before it.
+
+    Arguments:
+        defaults: of the fields that may be left out, in their order.
+    """
+
+    def __init__(self, kind: type[R], defaults: tuple[object, ...]) -> None:
+        super().__init__(kind)
+        self._defaults = defaults
+
+    def encode(self, value: R) -> bytes:
+        fields = msgspec.structs.astuple(cast("msgspec.Struct", value))
+        left_out = 0
+        for field, default in zip(reversed(fields), reversed(self._defaults), strict=False):
+            if field != default:
+                break
+            left_out += 1
+        return self._version + self._encoder.encode(fields[: len(fields) - left_out])
 
 
 CONTAINER: Final = Codec(ContainerRecord)

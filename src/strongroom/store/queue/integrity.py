@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
@@ -26,7 +26,7 @@ class _Epoch:
     """The messages of one partition. Each sum adds the records that messages name, and subtracts
     the records found."""
 
-    ledger: Ledger | None = None
+    ledgers: dict[int, Ledger] = field(default_factory=dict)
     messages: int = 0
     expiring: int = 0
     expiries_sum: int = 0
@@ -63,8 +63,9 @@ class MessagesCheck:
             return False
         name = ref.key.name
         kind, size = name[:1], len(name)
-        if ref.key == keys.LEDGER_KEY:
-            epoch.ledger = message_records.LEDGER.decode(record.value)
+        gateway = keys.ledger_gateway(name)
+        if gateway is not None:
+            epoch.ledgers[gateway] = message_records.LEDGER.decode(record.value)
         elif kind == keys.MESSAGE and size == 18:
             return self._take_message(epoch, name, record.value)
         elif kind == keys.EXPIRY and size == 17:
@@ -111,17 +112,21 @@ class MessagesCheck:
                 yield place, problem, _ledger(generation, number)
 
     def _of_queue(self, number: int, epoch: _Epoch) -> Iterator[str]:
-        ledger = epoch.ledger
+        ledger = epoch.ledgers.get(0)
         if ledger is None:
             yield "its ledger is missing"
             return
-        if ledger.count != epoch.messages:
-            yield f"its ledger counts {ledger.count} messages, and there are {epoch.messages}"
+        if {0, *ledger.others} != set(epoch.ledgers):
+            yield "its ledger does not name the ledgers of the gateways"
+        count = sum(one.count for one in epoch.ledgers.values())
+        if count != epoch.messages:
+            yield f"its ledger counts {count} messages, and there are {epoch.messages}"
         if epoch.expiries_sum:
             yield "what expires is not what its messages say"
         if epoch.texts_sum:
             yield "the long texts are not those of its messages"
-        if epoch.expiring and (number, ledger.due) not in self._expired:
+        due = {one.due for one in epoch.ledgers.values() if one.due}
+        if epoch.expiring and not (due and {(number, one) for one in due} <= self._expired):
             yield "messages expire, and no job removes them"
 
 

@@ -11,7 +11,7 @@ import msgspec
 
 from strongroom import limits
 from strongroom.semantics.queue.messages import Message
-from strongroom.store.core.records import Codec
+from strongroom.store.core.records import Codec, ShortCodec
 
 CHUNK_BYTES: Final = 48 * 1024
 
@@ -34,21 +34,26 @@ class Expiry(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Ledger(msgspec.Struct, frozen=True, array_like=True):
-    """The state of a whole epoch. It exists from the epoch's creation to the beginning of its
-    sweep.
+    """What one gateway, or the first one of all, knows of a whole epoch. That of gateway 0 exists
+    from the epoch's creation to the beginning of its sweep; the others begin when they are used.
 
     Attributes:
-        count: the number of messages, including hidden ones and expired ones that are not swept.
-        due: when the job that sweeps expired ones is due, 0 = there is none.
+        count: how many messages the gateway has put, less those that it has removed. It is negative
+            if it removed those of others. The sum over all ledgers is the number of messages,
+            including hidden ones and expired ones that are not swept.
+        due: when the job that sweeps expired ones is due, 0 = there is none. A ledger's job is due
+            before each message of its gateway expires.
+        others: in the ledger of gateway 0, the numbers of the other gateways that have one.
     """
 
     count: int = 0
     due: int = 0
+    others: tuple[int, ...] = ()
 
 
 MESSAGE: Final = Codec(MessageRecord)
 EXPIRY: Final = Codec(Expiry)
-LEDGER: Final = Codec(Ledger)
+LEDGER: Final = ShortCodec(Ledger, ((),))
 TEXT: Final = Codec(bytes)
 
 
