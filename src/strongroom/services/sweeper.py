@@ -44,6 +44,7 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
+from strongroom.services.core.turns import Turn
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot
@@ -322,10 +323,10 @@ class _HeldServices(Services):
         self.__dict__.update(services.__dict__)
         self._hold = hold
 
-    def commit(self, decision: Decision[T]) -> Awaitable[T]:
+    def commit(self, decision: Decision[T], turn: Turn | None = None) -> Awaitable[T]:
         if self._hold.is_lost:
             raise Unavailable("another gateway may do this job now")
-        return super().commit(decision)
+        return super().commit(decision, turn)
 
 
 def _lane(face: Face) -> bytes:

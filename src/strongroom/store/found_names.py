@@ -83,6 +83,8 @@ class _Names:
             return f"the service properties of {_text(name)}"
         if kind == "j":
             return "a job of the server"
+        if kind == "l":
+            return "the line of those who wait for something"
         owner = self._owners.get(rest[:_NUMBER_BYTES], f"(deleted, {rest.hex()})")
         if tag_keys.is_tag_entries(keyspace):
             return f"the index of the tags of {owner}"

@@ -161,6 +161,8 @@ class Integrity:
             records.PROPERTIES.decode(record.value)
         elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
             self._note_job(ref, records.JOB.decode(record.value))
+        elif keyspace == keys.LINES and ref.key == keys.LINE_KEY:
+            records.LINE.decode(record.value)
         elif tag_keys.is_tag_entries(keyspace):
             return self._tags.take(ref, record)
         else:

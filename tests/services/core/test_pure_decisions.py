@@ -46,6 +46,7 @@ from tests.services.core import test_reset
 from tests.services.file import test_deleted_shares, test_file_renames, test_share_snapshots
 from tests.services.gateways.test_two_gateways import pair
 from tests.services.handles import test_handle_names
+from tests.services.lines import HELD, Gateways, served
 from tests.services.purity import (
     Impure,
     WatchedClock,
@@ -133,6 +134,15 @@ async def handles(on: Services) -> None:
     await ann.close(opened)
 
 
+async def waited_in_line() -> None:
+    """Wait at two gateways for a lease."""
+    gateways, held = Gateways(), HELD["blob"]
+    await held.make(gateways.all[0])
+    got = await held.get(gateways.all[0], 0)
+    waiters = [await gateways.arrive(held, at) for at in (1, 0)]
+    await served(waiters, held, gateways.all[0], got)
+
+
 async def copied_file() -> None:
     """Copy a file."""
     on = await file_copy_calls.ready()
@@ -182,6 +192,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
     run(message_at_another_gateway)
+    run(waited_in_line)
     run(reset_store)
     assert kinds(Decision) - ran == set()
 

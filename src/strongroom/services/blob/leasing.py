@@ -22,6 +22,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
+from strongroom.services.core.turns import Turn
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord
@@ -35,9 +36,11 @@ async def lease_blob(services: Services, call: Call[LeaseAction]) -> LeaseResult
         raise errors.invalid_query("snapshot", iso7(call.target.snapshot), reason)
     fresh_id = leasing.fresh_id(services, call.input)
 
-    def attempt() -> Awaitable[LeaseResult]:
+    def attempt(turn: Turn | None = None) -> Awaitable[LeaseResult]:
         return changing.change_blob(
-            services, call, lambda state, change: _lease_head(call, fresh_id, state, change)
+            services,
+            leasing.with_turn(call, turn),
+            lambda state, change: _lease_head(call, fresh_id, state, change),
         )
 
     if not leasing.waits_for_lease(call):
@@ -74,8 +77,8 @@ async def lease_container(services: Services, call: Call[LeaseAction]) -> LeaseR
             return result, None
         return result, msgspec.structs.replace(container, lease=lease)
 
-    def attempt() -> Awaitable[LeaseResult]:
-        return change_container(services, call, decide)
+    def attempt(turn: Turn | None = None) -> Awaitable[LeaseResult]:
+        return change_container(services, leasing.with_turn(call, turn), decide)
 
     if not leasing.waits_for_lease(call):
         return await attempt()

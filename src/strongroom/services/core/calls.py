@@ -18,6 +18,7 @@ from strongroom.auth.request import Service
 from strongroom.errors.core import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.semantics.core.lease import LeaseUse
+from strongroom.services.core.turns import Turn
 from strongroom.values import AccessPolicy, BlobKind, FileSlice, PublicAccess, Purpose
 
 I_co = TypeVar("I_co", covariant=True)
@@ -189,7 +190,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
 
     `place` is None for operations on the account, and for one that creates a place. `input` is
     specific to the operation. `reauthorize` authorizes the caller again; decisions get calls from
-    `with_pure_authorization`, which have one.
+    `with_pure_authorization`, which have one. `turn` is that of a request that waits in line.
     """
 
     rule: Rule
@@ -200,6 +201,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
     client: RequestClient
     input: I_co
     reauthorize: Reauthorize | None = None
+    turn: Turn | None = None
 
     def with_pure_authorization(self) -> Call[I_co]:
         """Return a copy with a pure `reauthorize`: decisions read no wall time and no accounts."""
@@ -213,6 +215,7 @@ class Call(msgspec.Struct, Generic[I_co], frozen=True):
             self.client,
             self.input,
             reauthorize,
+            self.turn,
         )
 
 

@@ -19,7 +19,10 @@ from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
 from strongroom.semantics.core.lease import LeaseKind, LeaseState
 from strongroom.services.core.calls import Call
+from strongroom.services.core.decisions import UNDECODED, Reads
 from strongroom.services.core.runner import Services
+from strongroom.services.core.turns import Turn
+from strongroom.services.core.waiters import FirstWaiter
 from strongroom.services.core.waiting import MustWait
 from strongroom.values import Etag, Lease
 
@@ -134,11 +137,15 @@ def waits_for_lease(call: Call[LeaseAction]) -> bool:
     return bool(call.terms.wait_s) and isinstance(call.input, AcquireLease)
 
 
+def with_turn(call: Call[LeaseAction], turn: Turn | None) -> Call[LeaseAction]:
+    return call if turn is None else msgspec.structs.replace(call, turn=turn)
+
+
 async def acquire_in_turn(
     services: Services,
     call: Call[LeaseAction],
     refs: Sequence[Ref],
-    attempt: Callable[[], Awaitable[LeaseResult]],
+    attempt: Callable[[Turn | None], Awaitable[LeaseResult]],
     lease_of: Callable[[Record | None], Lease | None],
 ) -> LeaseResult:
     """Acquire a lease for a request that waits, in order of arrival with the other waiters. `refs`
@@ -147,7 +154,7 @@ async def acquire_in_turn(
     assert isinstance(call.input, AcquireLease)
     if await holds(services, call.input, refs[0], lease_of):
         try:
-            return await attempt()
+            return await attempt(None)
         except MustWait:
             # The lease was lost between the check and the decision: now the caller waits like the
             # others.
@@ -181,20 +188,21 @@ async def _in_turn(
     services: Services,
     call: Call[Any],
     refs: Sequence[Ref],
-    attempt: Callable[[], Awaitable[LeaseResult]],
+    attempt: Callable[[Turn | None], Awaitable[LeaseResult]],
 ) -> LeaseResult:
-    async def look() -> LeaseResult:
+    async def look(first: FirstWaiter | None) -> LeaseResult:
         # The records are read before the decision, so that any change after the decision wakes the
         # waiter.
-        seen = await services.store.read(refs)
+        reads = Reads()
+        watched = [reads.add(ref, UNDECODED) for ref in refs]
+        if first is not None:
+            first.read(reads)
+        found = await services.read(reads)
         try:
-            return await attempt()
+            return await attempt(None if first is None else await first.turn(found))
         except MustWait as must_wait:
-            watched = [
-                (ref, None if record is None else record.version)
-                for ref, record in zip(refs, seen, strict=True)
-            ]
-            raise MustWait(must_wait.error, watched, must_wait.now, must_wait.until) from None
+            seen = [(one.ref, found.version(one)) for one in watched]
+            raise MustWait(must_wait.error, seen, must_wait.now, must_wait.until) from None
 
     late = StorageError(lease_errors.LEASE_ALREADY_PRESENT)
     try:

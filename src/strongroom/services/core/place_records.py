@@ -126,9 +126,8 @@ async def commit_place(
     reads = Reads()
     place = reads.add(place_ref(call), codec)
     purpose, call = call.rule.purpose, call.with_pure_authorization()
-    return await services.commit(
-        _OnPlace(place.ref.partition, reads.refs, purpose, call, place, rule)
-    )
+    decision = _OnPlace(place.ref.partition, reads.refs, purpose, call, place, rule)
+    return await services.commit(decision, call.turn)
 
 
 class _OnPlace(Decision[T], Generic[R, T], frozen=True):

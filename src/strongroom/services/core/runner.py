@@ -19,6 +19,7 @@ from strongroom.services.core.calls import Call, Place, RequestClient
 from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
+from strongroom.services.core.turns import InTurn, Turn
 from strongroom.services.core.waiting import MustWait, Waiting
 
 T = TypeVar("T")
@@ -56,11 +57,16 @@ class Services:
         self.turns = store.turns
         self.waiting = Waiting(store, self.disposable)
 
-    def commit(self, decision: Decision[T]) -> Awaitable[T]:
+    def commit(self, decision: Decision[T], turn: Turn | None = None) -> Awaitable[T]:
         """Let the engine run a decision and commit it durably.
 
         The engine may begin, and may raise, at the call itself: await it right there.
+
+        Arguments:
+            turn: what the decision grants is waited for, and this is the first waiter's turn.
         """
+        if turn is not None:
+            decision = InTurn.of(decision, turn)
         return self.store.update(decision.partition, decision.reads, decision.run, decision.purpose)
 
     async def read(self, reads: Reads) -> Found:

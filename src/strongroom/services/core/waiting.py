@@ -1,21 +1,22 @@
 """Waiting for a change instead of polling: the one mechanism behind `x-strongroom-wait`.
 
 Lives here: the loop that decides, sleeps, and decides again. It sleeps until a durable commit, a
-given time or the limit. The queues that serve the waiters of one gateway in order of arrival live
-here too.
+given time or the limit. Must not live here: the order of the waiters (waiters.py, turns.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+import contextlib
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
-from strongroom.engines.base import Engine, Ref
+from strongroom.engines.base import EngineError, Ref, StorageEngine
 from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import RequestClient
 from strongroom.services.core.process_state import ProcessState
+from strongroom.services.core.turns import NotInTurn
+from strongroom.services.core.waiters import FirstWaiter, PlaceInLine, Waiters
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")
@@ -45,49 +46,11 @@ class MustWait(Exception):
         self.until = until
 
 
-class QueuePlace:
-    """A waiter's place in a queue; made by `Turns.take`. `at_front` is done once all earlier
-    waiters have left."""
-
-    __slots__ = ("_queue", "_queues", "_ref", "at_front")
-
-    def __init__(self, queues: dict[Ref, deque[QueuePlace]], ref: Ref) -> None:
-        self.at_front: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._queues = queues
-        self._queue = queues.setdefault(ref, deque())
-        self._ref = ref
-        self._queue.append(self)
-        if self._queue[0] is self:
-            self.at_front.set_result(None)
-
-    def leave(self) -> None:
-        was_first = self._queue[0] is self
-        self._queue.remove(self)
-        if not self._queue:
-            del self._queues[self._ref]
-        elif was_first and not self._queue[0].at_front.done():
-            self._queue[0].at_front.set_result(None)
-
-
-class Turns:
-    """The queues of waiters for each record, in order of arrival.
-
-    This is disposable state. After it was cleared, waiters in an old queue keep their order. Later
-    waiters start a new queue. The first waiters of both queues are served concurrently.
-    """
-
-    def __init__(self) -> None:
-        self._queues: dict[Ref, deque[QueuePlace]] = {}
-
-    def take(self, ref: Ref) -> QueuePlace:
-        return QueuePlace(self._queues, ref)
-
-
 class Waiting:
     """Waits for changes of one engine's records. `stop` ends every wait with the waiter's last
     error."""
 
-    def __init__(self, engine: Engine, disposable: ProcessState) -> None:
+    def __init__(self, engine: StorageEngine, disposable: ProcessState) -> None:
         self._engine = engine
         self._disposable = disposable
         self._stopping = False
@@ -150,32 +113,78 @@ class Waiting:
 
     async def in_turn(
         self,
-        ref: Ref,
+        thing: Ref,
         wait_s: float,
         timeout_error: StorageError,
-        attempt: Callable[[], Awaitable[T]],
+        attempt: Callable[[FirstWaiter | None], Awaitable[T]],
         client: RequestClient | None = None,
     ) -> T:
-        """As `until_answered`, but in order of arrival among the waiters for one record at this
-        gateway. `timeout_error` is raised when the time is over before the waiter's turn has come.
+        """As `until_answered`, but in order of arrival among the waiters for one thing, over all
+        gateways.
+
+        Arguments:
+            timeout_error: is raised when the time is over before the waiter's turn has come.
+            attempt: gets what it has to know of the other gateways' waiters; None = this gateway
+                is alone.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + wait_s
         disconnected = _disconnection(client)
-        place = self._disposable.of(Turns).take(ref)
+        waiter = self._disposable.of(Waiters).enter(thing)
+
+        async def attempt_in_turn() -> T:
+            return await self._attempt_in_turn(waiter, deadline, timeout_error, attempt)
+
         try:
-            if not place.at_front.done():
+            await self._take_ticket(waiter, deadline)
+            if not waiter.at_front.done():
                 first = asyncio.FIRST_COMPLETED
                 await asyncio.wait(
-                    (place.at_front, disconnected), timeout=wait_s, return_when=first
+                    (waiter.at_front, disconnected), timeout=wait_s, return_when=first
                 )
-                if disconnected.done() or not place.at_front.done():
+                if disconnected.done() or not waiter.at_front.done():
                     raise timeout_error
             return await self._until_answered(
-                max(0.0, deadline - loop.time()), attempt, disconnected
+                max(0.0, deadline - loop.time()), attempt_in_turn, disconnected
             )
         finally:
-            place.leave()
+            # A ticket that cannot be removed only delays others, and only until its time is over.
+            with contextlib.suppress(EngineError):
+                await waiter.leave(self._engine)
+
+    async def _take_ticket(self, waiter: PlaceInLine, deadline: float) -> None:
+        """Do nothing while this gateway is alone, or if the waiter has a ticket."""
+        if waiter.ticket is None and not self._engine.gateways.is_alone:
+            left_s = deadline - asyncio.get_running_loop().time()
+            waiter.ticket = await self._disposable.of(Waiters).ticket(self._engine, left_s)
+
+    async def _attempt_in_turn(
+        self,
+        waiter: PlaceInLine,
+        deadline: float,
+        timeout_error: StorageError,
+        attempt: Callable[[FirstWaiter | None], Awaitable[T]],
+    ) -> T:
+        """Run one attempt of the gateway's first waiter, whose ticket is written if it must
+        wait."""
+        await self._take_ticket(waiter, deadline)
+        own, line = waiter.ticket, waiter.line
+        if own is None:
+            return await attempt(None)
+        first = FirstWaiter(self._engine, line, own)
+        try:
+            result = await attempt(first)
+        except NotInTurn as early:
+            await line.write_ticket(self._engine, own)
+            raise MustWait(timeout_error, [early.watched], early.now, early.until) from None
+        except MustWait:
+            await line.write_ticket(self._engine, own)
+            raise
+        except (EngineError, asyncio.CancelledError):
+            line.passed_on(first.follower, is_certain=False)
+            raise
+        line.passed_on(first.follower)
+        return result
 
     async def _sleep(
         self,

@@ -29,11 +29,20 @@ from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref, S
 from strongroom.errors import core as errors
 from strongroom.errors import queue as queue_errors
 from strongroom.errors.core import StorageError
+from strongroom.semantics.core.lines import Line
 from strongroom.semantics.queue import messages, pop_receipts
 from strongroom.services.core.calls import Call
-from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
+from strongroom.services.core.decisions import (
+    Decision,
+    Found,
+    ReadAll,
+    ReadOne,
+    Reads,
+)
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.core.turns import Turn
+from strongroom.services.core.waiters import FirstWaiter
 from strongroom.services.core.waiting import MustWait
 from strongroom.services.queue import ledgers
 from strongroom.services.queue.claims import Claim, Claims, SearchOffsets
@@ -128,8 +137,8 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
         return await _get(services, memory, call)
     no_message_error = StorageError(queue_errors.MESSAGE_NOT_FOUND)
 
-    async def attempt() -> Messages:
-        return await _get(services, memory, call, no_message_error)
+    async def attempt(first: FirstWaiter | None) -> Messages:
+        return await _get(services, memory, call, no_message_error, first)
 
     try:
         return await services.waiting.in_turn(
@@ -146,9 +155,10 @@ async def _get(
     memory: Retrieving,
     call: Call[GetMessages],
     no_message_error: StorageError | None = None,
+    first: FirstWaiter | None = None,
 ) -> Messages:
     """Take messages that are visible now. If there are none, a MustWait with `no_message_error` is
-    raised; None = return none."""
+    raised; None = return none. `first` None = no other gateway's waiters are considered."""
     decided = 0
     for searches in itertools.count():
         # An attempt of a waiting request comes here again after a while.
@@ -157,15 +167,20 @@ async def _get(
         partition = keys.message_partition(queue.generation, queue.epoch)
         # Read before the search: a message that is put after the search has changed a ledger since.
         counted: Sequence[StoredLedger] = ()
+        turn = None
         if no_message_error is not None:
             counted = await ledgers.read_all(services, partition)
+            if first is not None:
+                reads = Reads()
+                first.read(reads)
+                turn = await first.turn(await services.read(reads))
         with memory.claims.hold(partition, searches >= _SEARCHES_BEFORE_COMPETING) as claim:
             search = await _search(
                 services.store, memory, partition, call.input.count, claim, decided
             )
             taken: Messages = ()
             if search.found or search.expired:
-                taken, decided = await _take(services, call, queue, search)
+                taken, decided = await _take(services, call, queue, search, turn)
             elif claim.has_skipped:
                 await claim.wait_for_release()
         if taken:
@@ -182,7 +197,11 @@ async def _get(
 
 
 async def _take(
-    services: Services, call: Call[GetMessages], queue: QueueRecord, search: _SearchResult
+    services: Services,
+    call: Call[GetMessages],
+    queue: QueueRecord,
+    search: _SearchResult,
+    turn: Turn | None,
 ) -> tuple[Messages, int]:
     """Take the messages that are still where they were found, and remove the expired ones. Return
     those that were taken, and the store time of the commit."""
@@ -207,6 +226,8 @@ async def _take(
             ledger=ledger,
             seen=seen,
             of_seen=of_seen,
+            turn=turn,
+            line=None if turn is None else reads.add(turn.line, records.LINE),
         ),
     )
 
@@ -217,6 +238,8 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
     Attributes:
         ledger: None = no expired message was seen.
         of_seen: the records of `seen`, in the same order.
+        turn: None = it does not wait in line.
+        line: of all gateways' waiters; None = it does not wait in line.
     """
 
     call: Call[GetMessages]
@@ -225,6 +248,8 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
     ledger: ReadOne[Ledger] | None
     seen: tuple[_FoundMessage, ...]
     of_seen: ReadAll[MessageRecord]
+    turn: Turn | None
+    line: ReadOne[Line] | None
 
     def decide(self, found: Found, stamp: int) -> Commit[tuple[Messages, int]]:
         """Nothing is taken when none of the messages is left."""
@@ -247,7 +272,11 @@ class _Take(Decision[tuple[Messages, int]], frozen=True):
             for one in there:
                 if messages.is_expired(one.record.message, stamp):
                     change.remove(one.key, one.record)
-        return Commit((tuple(taken), stamp), change.steps())
+        steps = change.steps()
+        if taken and self.turn is not None and self.line is not None:
+            self.turn.check(found, self.line, stamp)
+            steps = (*steps, *self.turn.passed_on(found, self.line, stamp))
+        return Commit((tuple(taken), stamp), steps)
 
 
 def _taken(

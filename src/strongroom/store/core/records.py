@@ -12,6 +12,7 @@ from typing import Final, Generic, TypeVar, cast
 import msgspec
 
 from strongroom.engines.base import Record
+from strongroom.semantics.core.lines import Line
 from strongroom.service_properties import ServiceProperties
 from strongroom.values import (
     AccessPolicy,
@@ -239,3 +240,4 @@ SHARE: Final = Codec(ShareRecord)
 DELETED_SHARE: Final = Codec(DeletedShare)
 JOB: Final = Codec(Job)
 PROPERTIES: Final = Codec(ServiceProperties)
+LINE: Final = Codec(Line)

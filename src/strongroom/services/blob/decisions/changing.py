@@ -124,7 +124,7 @@ async def change_blob(
         decision = decision.with_body()
     while True:
         try:
-            result, has_work = await services.commit(decision)
+            result, has_work = await services.commit(decision, call.turn)
             break
         except _BodyRecordsNeeded:
             decision = decision.with_body()

@@ -19,6 +19,7 @@ from strongroom.services.core.decisions import Found
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.core.turns import Turn
 from strongroom.services.file.node.deciding import AdmittedNode, NodeChange, NodeRule
 from strongroom.services.file.rest.nodes import change_attributes
 from strongroom.services.file.shares.share_snapshots import snapshot_ref
@@ -39,8 +40,8 @@ async def lease_share(services: Services, call: Call[LeaseAction]) -> LeaseResul
             return result, None
         return result, msgspec.structs.replace(share, lease=lease)
 
-    def attempt() -> Awaitable[LeaseResult]:
-        return change_share(services, call, decide)
+    def attempt(turn: Turn | None = None) -> Awaitable[LeaseResult]:
+        return change_share(services, leasing.with_turn(call, turn), decide)
 
     if not leasing.waits_for_lease(call):
         return await attempt()

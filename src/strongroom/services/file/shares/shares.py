@@ -160,9 +160,8 @@ async def change_share(services: Services, call: Call[Any], decide: ShareDecisio
     reads = Reads()
     read = _ShareReads.of(call, reads)
     purpose, call = call.rule.purpose, call.with_pure_authorization()
-    return await services.commit(
-        _OfShare(read.share.ref.partition, reads.refs, purpose, call, read, decide)
-    )
+    decision = _OfShare(read.share.ref.partition, reads.refs, purpose, call, read, decide)
+    return await services.commit(decision, call.turn)
 
 
 class _ShareReads(NamedTuple):

@@ -1,0 +1,75 @@
+"""The line of the gateways at which requests wait for one thing: a lease, or a queue's messages.
+
+Lives here: the rules of the line, as pure functions. Must not live here: the line of the requests
+at one gateway (services/core/waiting.py). The waiting is ours (`x-strongroom-wait`).
+
+Each gateway has one ticket at most, for its first waiter. A waiter has its turn when no ticket of
+another live gateway is from an earlier arrival. A ticket that its gateway could not remove counts
+until the time of its waiter is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+
+Run = tuple[int, int]
+"""The number and the incarnation of a gateway."""
+
+
+class Ticket(msgspec.Struct, frozen=True, array_like=True, gc=False, order=True):
+    """The place of a gateway's first waiter; the smaller one is first.
+
+    Attributes:
+        arrival: when the waiter arrived, in store time. No two tickets of a gateway have the same.
+        until: when the waiter gives up at the latest.
+    """
+
+    arrival: int
+    number: int
+    incarnation: int
+    until: int
+
+    @property
+    def run(self) -> Run:
+        return self.number, self.incarnation
+
+
+class Line(msgspec.Struct, frozen=True, array_like=True):
+    """The tickets of all gateways with waiters for one thing, the first one first."""
+
+    tickets: tuple[Ticket, ...] = ()
+
+
+NOBODY = Line()
+
+
+def first_ahead(line: Line, own: Ticket, dead: Collection[Run], now: int) -> Ticket | None:
+    """Return the first ticket of another gateway that is before `own`; None = it is its turn.
+
+    Arguments:
+        dead: gateways that were declared dead; all others count as live.
+    """
+    ahead = (one for one in _valid(line, dead, now) if one < own and one.run != own.run)
+    return min(ahead, default=None)
+
+
+def with_ticket(
+    line: Line, own: Ticket, ticket: Ticket | None, dead: Collection[Run], now: int
+) -> Line:
+    """Return the line in which `ticket` replaces what stands for `own` or an earlier waiter of its
+    gateway. None = nobody waits there any more. Tickets without effect are left out.
+
+    A later waiter's ticket stays: it belongs to a line of the gateway that began meanwhile.
+    """
+    kept = [
+        one for one in _valid(line, dead, now) if one.run != own.run or one.arrival > own.arrival
+    ]
+    if ticket is not None and all(one.run != own.run for one in kept):
+        kept.append(ticket)
+    return Line(tuple(sorted(kept)))
+
+
+def _valid(line: Line, dead: Collection[Run], now: int) -> list[Ticket]:
+    return [one for one in line.tickets if one.until > now and one.run not in dead]
