@@ -33,7 +33,7 @@ PAGES = $(wildcard *.md docs/*.md docs/*/*.md docs/*/*/*.md benchmarks/README.md
 # Where it is set, each of the hundreds of processes that tests start would compile all it imports.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run console screenshots install format check test coverage interop proof bench docs dist image installed lowest $(CHECKS)
+.PHONY: help run console screenshots install format check test coverage interop database proof bench docs dist image installed lowest $(CHECKS)
 
 help: ## Show these targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -86,6 +86,12 @@ coverage: $(VENV)/.dev ## Run the tests once more, and report the lines and bran
 interop: $(VENV)/.dev $(NODE_DIR)/node_modules/.installed $(CONSOLE) ## Drive the server with other clients: Node SDKs, rclone, delta-rs, Celery
 	$(PYTEST) $(call in,tests/interop) --numprocesses=$(if $(ARGS),0,2) \
 		--dist=loadfile --no-loadscope-reorder $(ARGS)
+
+database: $(VENV)/.dev ## Run a third of the conformance tests over a PostgreSQL, and some over two gateways of it
+	STRONGROOM_TEST_STORE=postgres $(PYTEST) --numprocesses=2 --dist=worksteal \
+		$$($(BIN)/python -m tests.conformance.parts third $$(git rev-parse HEAD))
+	STRONGROOM_TEST_STORE=two-gateways $(PYTEST) --numprocesses=2 --dist=worksteal \
+		$$($(BIN)/python -m tests.conformance.parts two-gateways)
 
 proof: $(VENV)/.dev ## Run the long proofs (kill -9 loops, power cuts, histories, fuzzing)
 	HYPOTHESIS_PROFILE=long $(PYTEST) -s --timeout=3600 $(call in,$(PROOFS)) $(ARGS)
