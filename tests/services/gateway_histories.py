@@ -308,8 +308,12 @@ def status_of(error: StorageError) -> int:
     return error.row.status
 
 
-async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
-    """Run a history of leases of two blobs that do not end by themselves."""
+async def lease_history(seed: int, steps: int, faults: int, wait_s: Any = 0) -> Verdict:
+    """Run a history of leases of two blobs that do not end by themselves.
+
+    Arguments:
+        wait_s: how long an acquisition waits for the lease.
+    """
     history = History()
 
     async def prepare(on: Services) -> None:
@@ -330,12 +334,18 @@ async def lease_history(seed: int, steps: int, faults: int) -> Verdict:
                 held[name] = proposed
             elif isinstance(call, Release):
                 del held[name]
-            more = {} if isinstance(call, Acquire) else {"lease_id": call.lease_id}
+            more: dict[str, Any] = {"wait_s": wait_s}
+            if not isinstance(call, Acquire):
+                more = {"lease_id": call.lease_id}
             try:
                 asked = await placed(on, given, blob=name, rule=blob_calls.LEASES, **more)
                 leased = await leasing.lease_blob(on, asked)
             except StorageError as error:
-                record.returned(LeaseAnswer(status_of(error)))
+                if more.get("wait_s"):
+                    # Its time was over before its turn, whether the lease was free or not.
+                    record.unknown()
+                else:
+                    record.returned(LeaseAnswer(status_of(error)))
             except EngineError:
                 record.unknown()
             else:
@@ -358,11 +368,14 @@ def _next_of_lease(
     return Release(held), ReleaseLease()
 
 
-async def message_history(seed: int, steps: int, faults: int) -> Verdict:
+async def message_history(seed: int, steps: int, faults: int, wait_s: Any = 0) -> Verdict:
     """Run a history of messages: put, got, updated, deleted. At the end all remaining messages are
     got.
 
     A call that ends with Unavailable has changed nothing, so it is not part of the history.
+
+    Arguments:
+        wait_s: how long a retrieval waits for a message.
     """
     history = QueueHistory()
     put: set[str] = set()
@@ -374,7 +387,7 @@ async def message_history(seed: int, steps: int, faults: int) -> Verdict:
         async def act(on: Services, chance: random.Random, number: int) -> None:
             begun = history.begin()
             with suppress(EngineError):
-                seen = await _act_on_queue(on, chance, held)
+                seen = await _act_on_queue(on, chance, held, wait_s)
                 put.update(key for key, (call, _) in seen.items() if isinstance(call, PutStep))
                 deleted.update(key for key, (_, result) in seen.items() if result is True)
                 history.end(f"client {number}", begun, seen)
@@ -395,7 +408,7 @@ async def message_history(seed: int, steps: int, faults: int) -> Verdict:
 
 
 async def _act_on_queue(
-    on: Services, chance: random.Random, held: list[MessageView]
+    on: Services, chance: random.Random, held: list[MessageView], wait_s: Any
 ) -> dict[str, tuple[Hashable, Hashable]]:
     """Run one random operation. Return (call, result) for each message that it concerns."""
     kind = chance.choice(("put", "get", "get", *(("delete", "update") if held else ())))
@@ -403,7 +416,7 @@ async def _act_on_queue(
         view = await queue_calls.put(on, "x" * chance.choice((10, 30_000)))
         return {view.message.id: (PutStep(), view.receipt)}
     if kind == "get":
-        views = await queue_calls.get(on, chance.randrange(1, 5), HIDDEN_S)
+        views = await queue_calls.get(on, chance.randrange(1, 5), HIDDEN_S, wait_s)
         held.extend(views)
         return {
             one.message.id: (GetStep(), Got(one.receipt or "", one.message.dequeued))

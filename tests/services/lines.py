@@ -33,7 +33,7 @@ class Held(NamedTuple):
     """
 
     make: Callable[[Services], Awaitable[object]]
-    get: Callable[[Services, int], Coroutine[Any, Any, Any]]
+    get: Callable[[Services, Any], Coroutine[Any, Any, Any]]
     give: Callable[[Services, Any], Awaitable[object]]
 
 
@@ -42,7 +42,7 @@ async def _make_blob(on: Services) -> None:
     await blob_calls.put(on, "b", b"x")
 
 
-async def _lease_container(on: Services, wait_s: int) -> str | None:
+async def _lease_container(on: Services, wait_s: Any) -> str | None:
     call = await placed(on, AcquireLease(-1), wait_s=wait_s)
     return (await blob_leasing.lease_container(on, call)).lease_id
 
@@ -51,7 +51,7 @@ async def _release_container(on: Services, lease_id: str) -> None:
     await blob_leasing.lease_container(on, await placed(on, ReleaseLease(), lease_id=lease_id))
 
 
-async def _lease_share(on: Services, wait_s: int) -> str | None:
+async def _lease_share(on: Services, wait_s: Any) -> str | None:
     found = await file_calls.run(on, "share_acquire_lease", "", AcquireLease(-1), wait_s=wait_s)
     lease_id: str | None = found.lease_id
     return lease_id
@@ -61,9 +61,9 @@ async def _release_share(on: Services, lease_id: str) -> None:
     await file_calls.run(on, "share_release_lease", "", ReleaseLease(), lease_id=lease_id)
 
 
-async def _get_message(on: Services, wait_s: int) -> str | None:
-    (view,) = await queue_calls.get(on, wait_s=wait_s)
-    return view.text
+async def _get_message(on: Services, wait_s: Any) -> str | None:
+    views = await queue_calls.get(on, wait_s=wait_s)
+    return views[0].text if views else None
 
 
 HELD = {
@@ -83,20 +83,25 @@ HELD = {
 
 
 class Gateways:
-    """Two gateways of one store, whose clock goes on between two arrivals."""
+    """Gateways of one store, whose clock goes on between two arrivals."""
 
-    def __init__(self) -> None:
+    def __init__(self, count: int = 2) -> None:
         self.clock = ManualClock()
-        store = MemoryEngine(self.clock)
-        self.all = [container_calls.services(store), container_calls.services(store.second())]
+        self._first = MemoryEngine(self.clock)
+        stores = (self._first, *(self._first.second() for _ in range(count - 1)))
+        self.all = [container_calls.services(one) for one in stores]
 
     def lines(self) -> list[Any]:
         """The lines that are recorded."""
-        store = self.all[0].store
-        assert isinstance(store, MemoryEngine)
-        return [record for ref, record in store.records() if ref.partition.keyspace == keys.LINES]
+        records = self._first.records()
+        return [record for ref, record in records if ref.partition.keyspace == keys.LINES]
 
-    async def arrive(self, held: Held, at: int, wait_s: int = LONG_S) -> asyncio.Task[Any]:
+    def store(self, at: int) -> MemoryEngine:
+        store = self.all[at].store
+        assert isinstance(store, MemoryEngine)
+        return store
+
+    async def arrive(self, held: Held, at: int, wait_s: Any = LONG_S) -> asyncio.Task[Any]:
         """Start a waiter, and return when it has settled in the line."""
         self.clock.advance(0.001)
         waiter = asyncio.create_task(held.get(self.all[at], wait_s))

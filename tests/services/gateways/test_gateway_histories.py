@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import functools
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 
 from strongroom.testing.history import Verdict
 from tests.services import gateway_bodies, gateway_histories
 
-KINDS = {
+WAIT_S = 0.02
+KINDS: dict[str, Callable[[int, int, int], Coroutine[Any, Any, Verdict]]] = {
     "appends": gateway_bodies.append_history,
     "blobs": gateway_histories.blob_history,
     "entities": gateway_histories.entity_history,
     "guarded writes": gateway_bodies.guarded_history,
     "leases": gateway_histories.lease_history,
+    "leases that are waited for": functools.partial(gateway_histories.lease_history, wait_s=WAIT_S),
     "messages": gateway_histories.message_history,
+    "messages that are waited for": functools.partial(
+        gateway_histories.message_history, wait_s=WAIT_S
+    ),
     "pages": gateway_bodies.page_history,
 }
 
@@ -26,7 +33,7 @@ KINDS = {
 def test_what_two_gateways_answer_has_one_order(kind: str, seed: int) -> None:
     """B-CWR-01, B-APP-03, B-PAG-19, B-LOP-01, B-LSE-22, T-WRI-08, Q-GET-07: gateways pause, die and
     start during the history."""
-    history: Callable[[int, int, int], Awaitable[Verdict]] = KINDS[kind]
+    history = KINDS[kind]
 
     async def test() -> Verdict:
         async with asyncio.timeout(60):
