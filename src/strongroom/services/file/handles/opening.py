@@ -59,7 +59,7 @@ from strongroom.services.file.opens.admission import facts_of
 from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, added, modified
 from strongroom.services.file.opens.open_handle import HandleClient, HandleOwner, ShareAccess
 from strongroom.services.file.opens.opens import Opens
-from strongroom.services.file.opens.share_holds import require_share
+from strongroom.services.file.opens.share_holds import ShareHolds, require_share
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord
@@ -82,7 +82,10 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
     if share is None or record is None:
         raise StorageError(errors.SHARE_NOT_FOUND)
     await require_share(services, record.generation)
-    return ShareAccess(account, share, record.generation)
+    access = ShareAccess(account, share, record.generation)
+    # A mounted client cannot go to another gateway, so the share stays here as long as it may.
+    services.held.of(ShareHolds).keep_for(record.generation, access)
+    return access
 
 
 async def open_node(

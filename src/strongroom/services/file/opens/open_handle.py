@@ -24,7 +24,7 @@ from strongroom.semantics.file.oplocks import BreakNotice, CachingKey, CachingKi
 from strongroom.store.core import keys
 
 
-class ShareAccess(msgspec.Struct, frozen=True):
+class ShareAccess(msgspec.Struct, frozen=True, weakref=True):
     """A share that a tree is connected to, or a snapshot of it that a handle reads.
 
     A client connects by the account's key, which gives full access. `snapshot` is a stamp; None =

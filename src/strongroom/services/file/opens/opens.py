@@ -31,6 +31,7 @@ from strongroom.services.file.opens.caches import OpenCounts
 from strongroom.services.file.opens.durable_handles import DurableHandles
 from strongroom.services.file.opens.open_handle import Handle
 from strongroom.services.file.opens.open_node import EMPTY_TABLE, OpenNode, Removal
+from strongroom.store.core import keys
 
 
 class Barriers:
@@ -88,6 +89,11 @@ class Opens:
     def table(self, file: Partition) -> OpenTable:
         node = self._nodes.get(file)
         return EMPTY_TABLE if node is None else node.table
+
+    def has_opens_in(self, generation: int) -> bool:
+        """Whether a file or directory of a share is open, or is being closed or removed."""
+        share = keys.files(generation)
+        return any(file.keyspace == share for file in self._nodes)
 
     def reserved_bytes(self, file: Partition) -> int:
         """How many bytes are reserved behind a file's end."""

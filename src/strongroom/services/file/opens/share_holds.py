@@ -7,6 +7,11 @@ A gateway takes a share with the first request in it, and keeps it until it stop
 commit checks that its gateway is alive. So a gateway that was paused, and whose shares others have
 taken over, commits nothing more. No decision here needs a guard of its own for that.
 
+A gateway among others gives a share up that it has not used for a while, so that the next request
+decides anew which gateway has it. Nothing of this process may then rely on the share: no handle, no
+lock, no request under way. A request counts by its task: whatever it commits, it commits before its
+task ends. So a request that was slow between two steps cannot commit after another gateway's lock.
+
 A gateway that takes a share over gives stamps above all those of the gateway before. So the rule of
 snapshots holds too: a commit with a later stamp happened later.
 
@@ -16,7 +21,9 @@ On an engine that one process has to itself, the hold is always granted.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
+from weakref import WeakValueDictionary
 
 from strongroom.engines.gateways import ExclusiveRight
 from strongroom.errors import core as errors
@@ -25,20 +32,53 @@ from strongroom.services.core.runner import Services
 
 RETRY_AFTER_S: Final = 1
 """The Retry-After of an error. Another gateway may serve the share, or this one may get it soon."""
+IDLE_S: Final = 30.0
+"""A share that was not used for so long is given up, if other gateways may serve it."""
 _BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
+
+
+class _Held:
+    """A share that this gateway has, or takes.
+
+    Attributes:
+        users: tasks, and connections of SMB trees, by their ids. Nobody has to sign off: what ends
+            is gone from here.
+        idle_since: of the event loop's clock; None = it was used after the last look.
+    """
+
+    __slots__ = ("idle_since", "right", "users")
+
+    def __init__(self) -> None:
+        self.right: ExclusiveRight | None = None
+        self.users: WeakValueDictionary[int, object] = WeakValueDictionary()
+        self.idle_since: float | None = None
+
+    def use(self, user: object) -> None:
+        self.users[id(user)] = user
+        self.idle_since = None
+
+    def is_used(self) -> bool:
+        return any(
+            not (isinstance(one, asyncio.Task) and one.done()) for one in self.users.values()
+        )
+
+
+def share_name(generation: int) -> bytes:
+    """The name of the right to serve a share."""
+    return b"share/%d" % generation
 
 
 class ShareHolds:
     """By their generations."""
 
     def __init__(self) -> None:
-        self._holds: dict[int, ExclusiveRight] = {}
+        self._shares: dict[int, _Held] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
 
     def has(self, generation: int) -> bool:
         """Whether this gateway has the share now, as far as it can know."""
-        hold = self._holds.get(generation)
-        return hold is not None and hold.is_held
+        held = self._shares.get(generation)
+        return held is not None and held.right is not None and held.right.is_held
 
     def check(self, generation: int) -> None:
         """Check that this gateway still has the share, before it grants something from memory
@@ -47,11 +87,17 @@ class ShareHolds:
             raise served_elsewhere()
 
     async def take(self, services: Services, generation: int) -> bool:
-        """Take a share, unless this gateway has it already. Returns whether it has it. Raises:
-        Unavailable when this gateway is late or dead."""
-        hold = self._holds.get(generation)
-        if hold is not None:
-            return hold.is_held
+        """Take a share, unless this gateway has it already. Returns whether it has it. Until the
+        caller's task ends, the share is not given up. Raises: Unavailable when this gateway is late
+        or dead."""
+        held = self._shares.get(generation)
+        if held is None:
+            held = self._shares[generation] = _Held()
+        task = asyncio.current_task()
+        if task is not None:
+            held.use(task)
+        if held.right is not None:
+            return held.right.is_held
         taking = self._taking.get(generation)
         if taking is None:
             taking = asyncio.ensure_future(self._take(services, generation))
@@ -64,20 +110,49 @@ class ShareHolds:
             # The traceback of an error has this frame, and the task has the error: a cycle.
             del taking
 
+    def keep_for(self, generation: int, user: object) -> None:
+        """Do not give a share up as long as an object exists."""
+        held = self._shares.get(generation)
+        if held is not None:
+            held.use(user)
+
     def release(self, generation: int) -> None:
         """It was deleted for good."""
-        hold = self._holds.pop(generation, None)
-        if hold is not None:
-            hold.release()
+        held = self._shares.pop(generation, None)
+        if held is not None and held.right is not None:
+            held.right.release()
+
+    def release_idle(self, now_s: float, has_opens: Callable[[int], bool]) -> list[int]:
+        """Give up the shares that nobody has used for IDLE_S, and return them. It must be called
+        more often than that.
+
+        Arguments:
+            now_s: of a monotonic clock.
+            has_opens: whether a share has handles, or operations in the table of opens.
+        """
+        released = []
+        for generation, held in list(self._shares.items()):
+            if generation in self._taking or held.is_used() or has_opens(generation):
+                held.idle_since = None
+            elif held.idle_since is None:
+                held.idle_since = now_s
+            elif now_s - held.idle_since >= IDLE_S:
+                self.release(generation)
+                released.append(generation)
+        return released
 
     async def _take(self, services: Services, generation: int) -> bool:
-        hold = await services.store.gateways.hold(b"share/%d" % generation)
-        if hold is not None:
-            self._holds[generation] = hold
-        return hold is not None
+        right = await services.store.gateways.hold(share_name(generation))
+        if right is None:
+            return False
+        self._shares.setdefault(generation, _Held()).right = right
+        return True
 
     def _taken(self, generation: int, done: asyncio.Task[bool]) -> None:
         del self._taking[generation]
+        held = self._shares.get(generation)
+        if held is not None and held.right is None:
+            del self._shares[generation]
         if not done.cancelled():
             done.exception()  # The callers may have been cancelled.
 
