@@ -36,7 +36,7 @@ from strongroom.servers.observers import ExchangeObserver, RequestObserver, watc
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import PREFIX, OwnEndpoints
 from strongroom.servers.requests import pipeline
-from strongroom.servers.requests.admission import ServiceContext
+from strongroom.servers.requests.admission import Forward, ServiceContext
 from strongroom.servers.telemetry import Telemetry
 from strongroom.services.core.runner import Services
 from strongroom.slices import SliceTurns
@@ -98,13 +98,14 @@ def contexts(
     host_suffixes: tuple[str, ...] = (),
     identities: Mapping[Service, ServedIdentities] = _NO_IDENTITIES,
     strict: bool = False,
+    forward: Forward | None = None,
 ) -> Contexts:
     """Return the context of a request's path, for each service.
 
     Arguments:
         host_suffixes: domains below which a label is an account, besides `blob.localhost` etc.
         identities: judges bearer tokens, by service; a service that is missing accepts none.
-        strict: see ServiceContext.
+        strict, forward: see ServiceContext.
     """
     failed_logons = FailedLogons()
     return {
@@ -117,6 +118,7 @@ def contexts(
             strict=strict,
             identities=identities.get(service),
             failed_logons=failed_logons,
+            forward=forward,
         )
         for service, endpoint in ENDPOINTS.items()
     }
@@ -187,14 +189,15 @@ def http_server(
     return HttpServer(
         watched(handle, shared.observers),
         render,
-        observe=_observer(name, shared),
+        observe=observer(name, shared),
         tls=shared.tls,
         slices=slices,
         budget=shared.connections,
     )
 
 
-def _observer(name: str, shared: Shared) -> Callable[[Exchange], None]:
+def observer(name: str, shared: Shared) -> Callable[[Exchange], None]:
+    """Return what a listener tells of each request."""
     telemetry, pressure, observers = shared.telemetry, shared.pressure, shared.observers
     tell_tail = None if shared.tail is None else shared.tail.of_listener(name)
     if pressure is None and not observers and tell_tail is None:

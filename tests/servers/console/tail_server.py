@@ -134,7 +134,7 @@ class TailServer:
             contexts, router, shared, {one_port.NAME: free_port()}
         ):
             server: Any = one.listener
-            server.observe = service_listeners._observer(CONSOLE, shared)
+            server.observe = service_listeners.observer(CONSOLE, shared)
             self.ports[CONSOLE] = await server.listen("127.0.0.1", one.port)
             self._listeners.append(server)
 

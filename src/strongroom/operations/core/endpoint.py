@@ -63,6 +63,8 @@ class Endpoint:
             operation if it is known).
         always: headers of every answer.
         implied: returns the errors that follow from a declaration in this service alone.
+        needs_holder: whether one gateway at a time carries out an operation: the one that holds the
+            place.
     """
 
     service: Service
@@ -75,6 +77,7 @@ class Endpoint:
     refusal: Callable[[StorageError, str, int, Operation | None], RefusalBody] = xml_refusal
     always: tuple[tuple[str, str], ...] = ()
     implied: Callable[[Operation], frozenset[ErrorCode]] = lambda operation: frozenset()
+    needs_holder: Callable[[Operation], bool] = lambda operation: False
 
     def implied_errors(self, operation: Operation) -> frozenset[ErrorCode]:
         """The errors of an operation that its `fails` need not repeat."""

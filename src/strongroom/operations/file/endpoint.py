@@ -55,6 +55,7 @@ ROUTES: Final = Routes(
         *links.OPERATIONS,
     )
 )
+_IN_SHARES: Final = (Resource.DIRECTORY, Resource.FILE)
 _OF_HANDLES: Final = ("listhandles", "forceclosehandles")
 
 
@@ -98,6 +99,12 @@ def _check_bearer(operation: Operation, headers: Headers) -> None:
         raise invalid_header(INTENT, value, "The only intent is backup.")
 
 
+def _needs_holder(operation: Operation) -> bool:
+    """What concerns the share's own record alone is served by every gateway, but for its snapshots.
+    Their stamps must have an order with those of the writes."""
+    return operation.resource in _IN_SHARES or operation is share.SNAPSHOT_SHARE
+
+
 ENDPOINT: Final = Endpoint(
     Service.FILE,
     ROUTES,
@@ -105,4 +112,5 @@ ENDPOINT: Final = Endpoint(
     _check_names,
     refuse_unserved=unserved.refuse_unserved,
     check_bearer=_check_bearer,
+    needs_holder=_needs_holder,
 )

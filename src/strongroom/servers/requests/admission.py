@@ -2,6 +2,9 @@
 
     read -> authenticate -> match -> place -> authorize -> decode
 
+A request for a place that another gateway holds is answered there, by all of these steps. This one
+finds that out before it decodes the request, so nothing of the body has been read.
+
 Lives here: these steps, for whole requests and for the parts of a batch. Must not live here:
 running the call and encoding its answer (pipeline.py), sockets. Source: conditions.md section 10
 (order of checks).
@@ -9,6 +12,7 @@ running the call and encoding its answer (pipeline.py), sockets. Source: conditi
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, Final
@@ -39,7 +43,7 @@ from strongroom.services.core.runner import Services
 from strongroom.values import PublicAccess
 from strongroom.wire.core import query
 from strongroom.wire.core.headers import METADATA_PREFIX
-from strongroom.wire.core.http import Request
+from strongroom.wire.core.http import Request, Response
 from strongroom.wire.core.path import FullPath, account_of_host
 from strongroom.wire.core.path import parse as parse_path
 from strongroom.wire.core.query import Query
@@ -50,6 +54,10 @@ ANONYMOUS_REFUSED: Final = (
     "This port serves no requests without credentials. What is public is so on the service's own "
     "port."
 )
+
+Forward = Callable[[int, Request], Awaitable[Response | None]]
+"""forward(generation, request) -> the answer of the gateway that holds the place; None = this one
+does, as long as the caller's task runs. Raises: StorageError ServerBusy."""
 
 # Constants, since an attribute access on an enumeration costs a call in Python 3.11.
 _ANY, _CONTAINER, _NOT_PUBLIC = Resource.ANY, Resource.CONTAINER, PublicAccess.NONE
@@ -67,7 +75,8 @@ class ServiceContext:
     `suffixes` are the domains below which a label is an account. In tests, `strict` turns an error
     that an operation does not declare into a failure of the server. `identities` judges bearer
     tokens; None means that none is accepted. `serves_anonymous` is False where requests without
-    credentials are refused, whatever is public.
+    credentials are refused, whatever is public. `forward` is None where no other gateway serves the
+    store.
     """
 
     services: Services
@@ -79,10 +88,19 @@ class ServiceContext:
     identities: ServedIdentities | None = None
     failed_logons: FailedLogons = field(default_factory=FailedLogons)
     serves_anonymous: bool = True
+    forward: Forward | None = None
     request_ids: RequestIds = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "request_ids", RequestIds(self.clock))
+
+
+class AnsweredElsewhere(Exception):
+    """Another gateway has answered the request; not a refusal."""
+
+    def __init__(self, response: Response) -> None:
+        super().__init__(response.status)
+        self.response = response
 
 
 class _ResolvedUrl(msgspec.Struct, frozen=True):
@@ -187,7 +205,8 @@ def identify(context: ServiceContext, parsed: ParsedRequest) -> Claim:
 async def admit(
     context: ServiceContext, parsed: ParsedRequest, claim: Claim
 ) -> tuple[Operation, Call[Any]]:
-    """Every refusal that does not depend on the stored resource is raised here."""
+    """Every refusal that does not depend on the stored resource is raised here. Raises:
+    AnsweredElsewhere too."""
     request, endpoint = parsed.request, context.endpoint
     if request.query and "+" in request.query:
         # The resource does not depend on the meaning of `+`; the parameters read below may.
@@ -213,6 +232,10 @@ async def admit(
     now = parsed.authenticated_at or context.clock.wall_ticks()
     grant = _grant(parsed, claim, operation, place, now)
     _refuse_unserved(context, operation, parsed, place)
+    if context.forward is not None and place is not None and endpoint.needs_holder(operation):
+        answer = await context.forward(place.generation, request)
+        if answer is not None:
+            raise AnsweredElsewhere(answer)
     version = parsed.version or DEFAULT_VERSION
     owner = isinstance(claim, SharedKeyClaim)
     renew = partial(_reauthorizer, context, parsed, claim, operation)

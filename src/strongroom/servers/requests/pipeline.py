@@ -22,6 +22,7 @@ from strongroom.servers.http.answer import broken_refusal
 from strongroom.servers.requests import batches, transactions
 from strongroom.servers.requests.admission import (
     DEFAULT_VERSION,
+    AnsweredElsewhere,
     ParsedRequest,
     ServiceContext,
     admit,
@@ -30,7 +31,7 @@ from strongroom.servers.requests.admission import (
     read,
 )
 from strongroom.servers.requests.batches import BatchRequest
-from strongroom.servers.requests.facts import refusal_of
+from strongroom.servers.requests.facts import Refusal, refusal_of
 from strongroom.services.core import account, timeouts
 from strongroom.services.core.calls import Call
 from strongroom.services.core.outcomes import BROKEN
@@ -48,11 +49,14 @@ _log = logging.getLogger(__name__)
 
 async def respond(context: ServiceContext, request: Request) -> Response:
     """Answer one request. A refusal is an answer too, so this never raises a StorageError."""
-    request_id = context.request_ids()
+    request_id = request.request_id = request.request_id or context.request_ids()
     parsed: ParsedRequest | None = None
     try:
         parsed = read(context, request)
         response = await _answer(context, parsed, request_id)
+    except AnsweredElsewhere as elsewhere:
+        assert parsed is not None
+        return _passed_on(context, parsed, elsewhere.response)
     except StorageError as error:
         response = _refusal(context, error, request, request_id, parsed)
     except BROKEN as error:
@@ -67,6 +71,20 @@ async def respond(context: ServiceContext, request: Request) -> Response:
             await _add_cors(context, parsed, response, origin)
         response.operation = parsed.operation.name if parsed.operation is not None else ""
         response.facts = parsed
+    return response
+
+
+def _passed_on(context: ServiceContext, parsed: ParsedRequest, response: Response) -> Response:
+    """Return the answer of another gateway, with what the observers of this one want to know. It
+    has all of its headers."""
+    operation = parsed.operation
+    assert operation is not None
+    code = next((text for name, text in response.headers if name == "x-ms-error-code"), None)
+    if code is not None:
+        rows = (*operation.fails, *context.endpoint.implied_errors(operation))
+        row = next((one for one in rows if one.code == code), None)
+        parsed.outcome = None if row is None else Refusal(row, None)
+    response.operation, response.facts = operation.name, parsed
     return response
 
 
@@ -141,7 +159,8 @@ def refuse(context: ServiceContext, error: StorageError, request: Request | None
 
     `request` is the one whose body or answer failed; None if none could be read.
     """
-    request_id = context.request_ids()
+    known = "" if request is None else request.request_id
+    request_id = known or context.request_ids()
     response = _refusal(context, error, request, request_id, None)
     version = DEFAULT_VERSION if request is None else _served_version(request, None)
     _add_common_headers(response, request, request_id, version, context)

@@ -97,7 +97,9 @@ class Request(msgspec.Struct):
     `query` are its two parts, still encoded, without the question mark. `query` is None when there
     is none. In an absolute target (`http://host/acct/c`) the path begins after the authority.
     `mount` is the prefix of the path that selects a service on a shared port (`/blob`), else "".
-    The signature covers the mount too. `peer` is the client's address without port.
+    The signature covers the mount too. `peer` is the client's address without port. `request_id` is
+    the x-ms-request-id of its answer, "" before one was given. If it `is_forwarded`, another
+    gateway has received it from the client, and has proven to be one.
     """
 
     method: str
@@ -109,6 +111,8 @@ class Request(msgspec.Struct):
     path: str = ""
     query: str | None = None
     mount: str = ""
+    request_id: str = ""
+    is_forwarded: bool = False
     is_disconnected: bool = False
     _disconnect_callbacks: list[Callable[[], None]] | None = None
 

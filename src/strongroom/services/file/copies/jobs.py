@@ -76,6 +76,8 @@ class _PendingFile(PendingCopy):
         first = await self._first(source)
         end = first
         file = source.file if isinstance(source, OpenFile) else None
+        if file is not None and file.is_elsewhere:
+            file = None
         pieces = (
             _of_stream(source, first) if file is None else _of_file(self._services, file, first)
         )

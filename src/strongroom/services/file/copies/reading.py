@@ -7,7 +7,7 @@ URL", header x-ms-copy-source.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Final
@@ -50,13 +50,15 @@ _RANGES_MAX: Final = 1000
 
 class FileSource(msgspec.Struct, frozen=True):
     """A file that is copied. `version` is that of its record, or the stamp of the share's snapshot
-    that it is in. The reader is registered at this version."""
+    that it is in. The reader is registered at this version. If the file `is_elsewhere`, it is
+    registered at the gateway that serves its share, and its bytes come from there."""
 
     where: Where
     record: FileRecord
     version: int
     permission: str
     is_past: bool = False
+    is_elsewhere: bool = False
 
     async def written(self, services: Services, first: int) -> AsyncIterator[tuple[int, int]]:
         """Yield (offset, length) of the allocated ranges from `first` on, in order."""
@@ -82,9 +84,29 @@ class OpenFile(OpenSource):
     file: FileSource | None = None
 
 
+OpenElsewhere = Callable[[LocalSource, SourceRequest], Awaitable[OpenFile | None]]
+"""open(source, wanted) -> the file, open at the gateway that serves its share; None = this one
+does. Raises: as open_file."""
+
+
+class OtherGateways:
+    """How files are read whose shares other gateways serve; None = no other one serves the
+    store."""
+
+    def __init__(self) -> None:
+        self.open: OpenElsewhere | None = None
+
+
 async def open_file(services: Services, source: LocalSource, wanted: SourceRequest) -> OpenFile:
     """CannotVerifyCopySource when the file is missing, or is a directory. DataDamaged, also while
     it is read."""
+    elsewhere = services.held.of(OtherGateways).open
+    found = None if elsewhere is None else await elsewhere(source, wanted)
+    return found or await open_here(services, source, wanted)
+
+
+async def open_here(services: Services, source: LocalSource, wanted: SourceRequest) -> OpenFile:
+    """As open_file. ServerBusy when another gateway serves the share."""
     with ExitStack() as stack:
         file = await _enter_and_read(services, source, stack)
         check = conditional.check_read_source if wanted.is_read else conditional.check_source

@@ -1,0 +1,236 @@
+"""Who answers a request for a share: this gateway, or the one that serves the share.
+
+Lives here: the choice, when it is made again, and the answer that is passed on. Must not live here:
+connections (peers.py), HTTP (peer_exchange.py), the right itself (share_holds.py).
+
+The choice is made before the body is read. It is made again only if the request cannot have been
+carried out: no gateway was reached, or the one that was asked has said so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from typing import Final
+
+from strongroom.errors.core import StorageError
+from strongroom.servers.forwarding import sources
+from strongroom.servers.forwarding.counts import ForwardCounts
+from strongroom.servers.forwarding.peer_exchange import PeerExchange, PeerLost, answered_fields
+from strongroom.servers.forwarding.peers import Peer, Peers, PeerUnreachable
+from strongroom.servers.forwarding.proofs import NOT_HERE, Hop, Proofs
+from strongroom.servers.http.body import EmptyBody, WholeBody
+from strongroom.servers.rationed_log import Ration, more
+from strongroom.services.core.copies.sources import LocalSource, SourceRequest
+from strongroom.services.core.gateway_runs import GatewayRun
+from strongroom.services.core.runner import Services
+from strongroom.services.file.copies.reading import OpenFile
+from strongroom.services.file.opens.share_holds import ShareHolds, served_elsewhere, share_name
+from strongroom.wire.core.http import Headers, Request, Response
+
+_PATIENCE_S: Final = 1.5
+"""So long a request waits until it is known who has the share. A table that was seen is up to one
+heartbeat old, and so long a gateway that stops takes to give its shares back."""
+_LOOK_EVERY_S: Final = 0.05
+_LOG_EVERY_S: Final = 30.0
+_SAFE: Final = ("GET", "HEAD", "OPTIONS")
+_log = logging.getLogger(__name__)
+
+
+class Forwarder:
+    """`answer` is what the pipeline calls (requests/admission.py)."""
+
+    def __init__(self, services: Services, peers: Peers, counts: ForwardCounts) -> None:
+        self._services = services
+        self._gateways = services.store.gateways
+        self._holds = services.held.of(ShareHolds)
+        self._peers = peers
+        self._proofs = Proofs(self._gateways.secret)
+        self._counts = counts
+        self._ration = Ration(_LOG_EVERY_S)
+
+    async def answer(self, generation: int, request: Request) -> Response | None:
+        """Return the answer of the gateway that serves the share. None = this gateway does, also
+        until the caller's task ends.
+
+        Raises: StorageError ServerBusy while its holder cannot be asked; as the request's body.
+        """
+        if request.is_forwarded:
+            await self._require_here(generation)
+            return None
+        if await self._is_here(generation):
+            return None
+        whole = None
+        if isinstance(request.body, WholeBody):
+            # It is in memory already, and may be needed twice.
+            whole = await request.body.read_all(request.body.received_bytes)
+            request.body = WholeBody(whole)
+        return await self._settled(generation, lambda peer: self._exchange(peer, request, whole))
+
+    async def open_source(self, source: LocalSource, wanted: SourceRequest) -> OpenFile | None:
+        """Open a file that is copied, where its share is served (see reading.OpenElsewhere)."""
+        if await self._is_here(source.generation):
+            return None
+        question = sources.encoded(source, wanted)
+        request = Request("GET", "/", Headers((("Host", "-"),)), EmptyBody())
+        response = await self._settled(
+            source.generation, lambda peer: self._exchange(peer, request, None, question)
+        )
+        return None if response is None else sources.opened_by(response)
+
+    async def _settled(
+        self, generation: int, exchange: Callable[[Peer], Awaitable[Response | None]]
+    ) -> Response | None:
+        """Ask the holder of a share until it has answered, or this gateway has the share: None.
+        Raises: StorageError ServerBusy when that takes too long."""
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        while True:
+            peer = self._holder(generation)
+            response = None if peer is None else await self._asked(peer, exchange)
+            if response is not None:
+                return response
+            if loop.time() - began > _PATIENCE_S:
+                self._counts.refused += 1
+                raise served_elsewhere()
+            await asyncio.sleep(_LOOK_EVERY_S)
+            if await self._is_here(generation):
+                return None
+
+    async def _is_here(self, generation: int) -> bool:
+        """Whether this gateway has the share, or gets it now."""
+        if not self._holds.has(generation):
+            holder = self._gateways.holder(share_name(generation))
+            own = self._gateways.run
+            # A question to the store for each forwarded request would cost more than the request.
+            if holder not in (None, own) and self._gateways.is_live(holder):
+                return False
+        return await self._holds.take(self._services, generation)
+
+    async def _require_here(self, generation: int) -> None:
+        """No request goes further than one hop."""
+        if not await self._holds.take(self._services, generation):
+            refusal = served_elsewhere()
+            headers = (*refusal.headers, (NOT_HERE, "1"))
+            raise StorageError(refusal.row, refusal.message, headers=headers)
+
+    def _holder(self, generation: int) -> Peer | None:
+        holder = self._gateways.holder(share_name(generation))
+        if holder is None or holder == self._gateways.run:
+            return None
+        return self._peers.of(holder)
+
+    async def _asked(
+        self, peer: Peer, exchange: Callable[[Peer], Awaitable[Response | None]]
+    ) -> Response | None:
+        """None = nothing was done there."""
+        try:
+            return await exchange(peer)
+        except PeerUnreachable as error:
+            self._failed(peer.run, f"gateway {peer.run.number} cannot be asked: {error}")
+            return None
+
+    async def _exchange(
+        self, peer: Peer, request: Request, whole: bytes | None, source: bytes = b""
+    ) -> Response | None:
+        for is_fresh in (False, True):
+            stream = await peer.stream(is_fresh=is_fresh)
+            passed = _PassedOn(self, peer, PeerExchange(stream, request), request)
+            try:
+                return await passed.response(self._proof(peer, request, source), whole)
+            except PeerLost as error:
+                # A connection that was kept may have ended just then. What may have been carried
+                # out is never sent again, unless that changes nothing.
+                exchange = passed.exchange
+                may_repeat = stream.is_used and request.method in _SAFE
+                if exchange.has_begun or exchange.is_consumed or not may_repeat:
+                    raise self.lost(peer.run, error) from None
+        raise self.lost(peer.run, PeerLost("it closed two connections"))
+
+    def _proof(self, peer: Peer, request: Request, source: bytes) -> str:
+        hop = Hop(
+            sender=self._gateways.run,
+            target=peer.run,
+            peer=request.peer,
+            is_tls=request.tls,
+            mount=request.mount,
+            request_id=request.request_id,
+            has_host="host" in request.headers,
+            source=source,
+        )
+        return self._proofs.header(request, hop, peer.announced.fingerprint)
+
+    def lost(self, run: GatewayRun, error: PeerLost) -> StorageError:
+        """The refusal, or the reason of the cut, for a request whose outcome is not known."""
+        self._failed(run, f"gateway {run.number} was lost during a request: {error}")
+        return served_elsewhere()
+
+    def answered(self, seconds: float) -> None:
+        self._counts.forwarded(seconds)
+
+    def _failed(self, run: GatewayRun, text: str) -> None:
+        self._counts.failures += 1
+        left_out = self._ration.left_out(run, asyncio.get_running_loop().time())
+        if left_out is not None:
+            _log.warning("%s%s", text, more(left_out))
+
+
+class _PassedOn:
+    """One exchange with another gateway, whose answer becomes the client's."""
+
+    def __init__(
+        self, forwarder: Forwarder, peer: Peer, exchange: PeerExchange, request: Request
+    ) -> None:
+        self._forwarder = forwarder
+        self._peer = peer
+        self._request = request
+        self.exchange = exchange
+        self._is_over = False
+        self._began = asyncio.get_running_loop().time()
+
+    async def response(self, proof: str, whole: bytes | None) -> Response | None:
+        """None if the other gateway does not have the share, and the request may be sent again."""
+        exchange = self.exchange
+        # The other gateway learns by this that its client is gone.
+        self._request.on_disconnect(self._client_gone)
+        try:
+            await exchange.begin(proof, whole)
+            fields, size_bytes = answered_fields(exchange)
+        except BaseException:
+            self._end()
+            raise
+        names = [name.lower() for name, _ in fields]
+        if NOT_HERE in names:
+            self._end()
+            if not exchange.is_consumed:
+                return None
+            fields = [one for one in fields if one[0].lower() != NOT_HERE]
+            raise served_elsewhere()
+        response = Response(exchange.status, fields, reason=exchange.reason)
+        response.size_bytes = size_bytes
+        if exchange.is_complete:
+            response.body = exchange.whole_body()
+            self._end()
+        else:
+            response.body, response.finished = self._pieces(), self._end
+        return response
+
+    async def _pieces(self) -> AsyncGenerator[bytes]:
+        try:
+            async for piece in self.exchange.body():
+                yield piece
+        except PeerLost as error:
+            raise self._forwarder.lost(self._peer.run, error) from None
+
+    def _client_gone(self) -> None:
+        if not self._is_over:
+            self.exchange.abort()
+
+    def _end(self) -> None:
+        """Idempotent."""
+        if not self._is_over:
+            self._is_over = True
+            stream, is_reusable = self.exchange.stream, self.exchange.is_reusable
+            self._peer.give_back(stream, is_reusable=is_reusable)
+            self._forwarder.answered(asyncio.get_running_loop().time() - self._began)

@@ -1,0 +1,117 @@
+"""A file that is copied by one gateway, and read by the one that serves its share.
+
+Lives here: the question and the answer as bytes. Must not live here: who may read the file. The
+gateway that asks has authorized the caller, as for a file of a share that it serves itself.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import AsyncIterator
+from typing import Final
+
+import msgspec
+
+from strongroom.errors.core import ErrorCode, Extras, StorageError
+from strongroom.services.core.copies.sources import LocalSource, SourceBroken, SourceRequest
+from strongroom.services.file.copies.reading import FileSource, OpenFile
+from strongroom.values import ContentProperties, Metadata
+from strongroom.wire.core.http import Response
+
+HEADER: Final = "x-strongroom-source"
+
+
+class Question(msgspec.Struct, frozen=True, array_like=True):
+    source: LocalSource
+    wanted: SourceRequest
+
+
+class _Opened(msgspec.Struct, frozen=True, array_like=True):
+    """What is known of a file that was opened, but for its bytes."""
+
+    size_bytes: int | None
+    properties: ContentProperties
+    metadata: Metadata
+    etag: str | None
+    file: FileSource | None
+
+
+class _Refused(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    row: ErrorCode
+    message: str
+    extras: Extras
+    headers: Extras
+
+
+class _Found(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    opened: _Opened
+
+
+def encoded(source: LocalSource, wanted: SourceRequest) -> bytes:
+    # The token was for the check of the source, which is over.
+    return msgspec.msgpack.encode(
+        Question(source, msgspec.structs.replace(wanted, authorization=None))
+    )
+
+
+def decoded(text: bytes) -> Question:
+    return msgspec.msgpack.decode(text, type=Question)
+
+
+def answer_of(source: OpenFile) -> Response:
+    """The answer has the bytes, and gives the source back at its end."""
+    file = source.file
+    if file is not None:
+        # Its records are read only where its share is served.
+        where = msgspec.structs.replace(file.where, refs=(), records=())
+        file = msgspec.structs.replace(file, where=where, is_elsewhere=True)
+    opened = _Opened(source.size_bytes, source.properties, source.metadata, source.etag, file)
+    response = _response(_Found(opened))
+    response.body, response.size_bytes = source.chunks, source.size_bytes
+    response.finished = source.release
+    return response
+
+
+def refusal_of(error: StorageError) -> Response:
+    return _response(_Refused(error.row, error.message, error.extras, error.headers))
+
+
+def opened_by(response: Response) -> OpenFile:
+    """Return the source of an answer. Raises: StorageError, as it was raised there."""
+    text = next((text for name, text in response.headers if name.lower() == HEADER), "")
+    found = msgspec.msgpack.decode(base64.b64decode(text), type=_Found | _Refused)
+    release = response.finished or _nothing_to_release
+    if isinstance(found, _Refused):
+        release()
+        raise StorageError(found.row, found.message, found.extras, found.headers)
+    opened = found.opened
+    return OpenFile(
+        opened.size_bytes,
+        _pieces(response),
+        release,
+        opened.properties,
+        opened.metadata,
+        opened.etag,
+        file=opened.file,
+    )
+
+
+def _response(content: _Found | _Refused) -> Response:
+    text = base64.b64encode(msgspec.msgpack.encode(content)).decode("ascii")
+    return Response(200, [(HEADER, text)])
+
+
+async def _pieces(response: Response) -> AsyncIterator[bytes]:
+    if isinstance(response.body, bytes):
+        yield response.body
+        return
+    try:
+        async for piece in response.body:
+            assert isinstance(piece, bytes), "what comes from a connection is no file"
+            yield piece
+    except StorageError as error:
+        raise SourceBroken(f"The copy source cannot be read: {error.message}") from None
+
+
+def _nothing_to_release() -> None:
+    pass
