@@ -6,7 +6,12 @@ The fixtures of conftest.py take the place of those that the tests have there.
 from __future__ import annotations
 
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
+
+from tests.effort import stride
+
+_SHARE: Final = 3
+"""In `make test`, every third test."""
 
 
 def borrowed(module: ModuleType, without: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -26,4 +31,5 @@ def borrowed(module: ModuleType, without: tuple[str, ...] = ()) -> dict[str, Any
         for name, found in vars(module).items()
         if type(found).__name__ == "FixtureFunctionDefinition"
     }
-    return {name: found for name, found in own.items() if name.startswith("test_")} | fixtures
+    tests = [(name, found) for name, found in own.items() if name.startswith("test_")]
+    return dict(tests if stride() == 1 else tests[::_SHARE]) | fixtures

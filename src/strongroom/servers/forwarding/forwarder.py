@@ -143,6 +143,8 @@ class Forwarder:
                 # A connection that was kept may have ended just then. What may have been carried
                 # out is never sent again, unless that changes nothing.
                 exchange = passed.exchange
+                if passed.is_client_gone:
+                    raise served_elsewhere() from None
                 may_repeat = stream.is_used and request.method in _SAFE
                 if exchange.has_begun or exchange.is_consumed or not may_repeat:
                     raise self.lost(peer.run, error) from None
@@ -186,7 +188,7 @@ class _PassedOn:
         self._peer = peer
         self._request = request
         self.exchange = exchange
-        self._is_over = False
+        self.is_client_gone = self._is_over = False
         self._began = asyncio.get_running_loop().time()
 
     async def response(self, proof: str, whole: bytes | None) -> Response | None:
@@ -200,13 +202,16 @@ class _PassedOn:
         except BaseException:
             self._end()
             raise
-        names = [name.lower() for name, _ in fields]
-        if NOT_HERE in names:
+        answered = {name.lower(): text for name, text in fields}
+        if NOT_HERE in answered:
             self._end()
             if not exchange.is_consumed:
                 return None
-            fields = [one for one in fields if one[0].lower() != NOT_HERE]
             raise served_elsewhere()
+        own = answered.get("x-ms-request-id") == self._request.request_id
+        if not own and sources.HEADER not in answered:
+            self._end()
+            raise PeerUnreachable(f"it does not take this server for a gateway ({exchange.status})")
         response = Response(exchange.status, fields, reason=exchange.reason)
         response.size_bytes = size_bytes
         if exchange.is_complete:
@@ -221,11 +226,14 @@ class _PassedOn:
             async for piece in self.exchange.body():
                 yield piece
         except PeerLost as error:
+            if self.is_client_gone:
+                raise served_elsewhere() from None
             raise self._forwarder.lost(self._peer.run, error) from None
 
     def _client_gone(self) -> None:
         if not self._is_over:
-            self.exchange.abort()
+            self.is_client_gone = True
+            self.exchange.close()
 
     def _end(self) -> None:
         """Idempotent."""

@@ -127,8 +127,10 @@ class PeerExchange:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
-    def abort(self) -> None:
-        self.stream.abort()
+    def close(self) -> None:
+        """Send what was written, and no more: the client has gone. The other gateway notices, as if
+        the client had left it."""
+        self.stream.writer.close()
 
     async def _send_and_read(self, body: BodyReader) -> None:
         """Send the body until the answer comes, which may be before the body's end."""

@@ -21,6 +21,7 @@ IDLE_STREAMS_MAX: Final = 32
 IDLE_S: Final = 60.0
 """Shorter than the other side keeps them, so that no request meets a connection that ends."""
 _CONNECT_S: Final = 3.0
+_SHUTDOWN_S: Final = 1.0
 _ROOM_S: Final = 5.0
 _BUFFER_BYTES: Final = 256 * 1024
 
@@ -94,7 +95,12 @@ class Peer:
         try:
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(
-                    host, port, ssl=self._tls, server_hostname="", limit=_BUFFER_BYTES
+                    host,
+                    port,
+                    limit=_BUFFER_BYTES,
+                    ssl=self._tls,
+                    server_hostname="",
+                    ssl_shutdown_timeout=_SHUTDOWN_S,
                 )
         except OSError as error:  # TimeoutError and ssl.SSLError are among them
             text = str(error) or "it takes too long"

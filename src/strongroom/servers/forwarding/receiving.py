@@ -43,6 +43,10 @@ _SETTINGS: Final = msgspec.structs.replace(
     idle_timeout_s=300.0,
     body_stall_timeout_s=2 * _DEFAULTS.body_stall_timeout_s,
     write_stall_timeout_s=2 * _DEFAULTS.write_stall_timeout_s,
+    # A gateway ends a connection itself as soon as it has read such an answer.
+    linger_timeout_s=1.0,
+    linger_idle_timeout_s=0.2,
+    sweep_interval_s=0.2,
 )
 _LOG_EVERY_S: Final = 60.0
 _FORBIDDEN: Final = 403

@@ -1,0 +1,98 @@
+"""A share that nobody uses is given up after a while, and never under what relies on it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from strongroom.operations.file import file
+from strongroom.services.core.runner import Services
+from strongroom.services.file.names.paths import OnPath
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
+from tests.services import file_calls as do
+from tests.services import handle_calls as smb
+from tests.services.container_calls import refused, run
+from tests.services.gateways.test_share_holds import BUSY, with_file
+from tests.services.gateways.test_two_gateways import Gate
+
+
+def looks(on: Services, *times_s: float) -> list[int]:
+    """Look for idle shares at these times; return those that are given up at the last."""
+    holds, opens = on.held.of(ShareHolds), on.held.of(Opens)
+    found: list[int] = []
+    for now_s in times_s:
+        found = holds.release_idle(now_s, opens.has_opens_in)
+    return found
+
+
+async def in_task(work: object) -> None:
+    """A request is a task of its own; the test's own task would use the share until its end."""
+    await asyncio.ensure_future(work)  # type: ignore[call-overload]
+
+
+async def begun() -> list[Services]:
+    both: list[Services] = []
+
+    async def begin() -> None:
+        both.extend(await with_file())
+
+    await in_task(begin())
+    return both
+
+
+def test_a_share_is_given_up_when_nobody_used_it_for_a_while() -> None:
+    async def test() -> None:
+        holder, other = await begun()
+        assert looks(holder, 0.0, IDLE_S - 1) == []
+        assert await refused(do.look(other, "f")) == BUSY
+        assert len(looks(holder, IDLE_S)) == 1
+        await in_task(do.look(other, "f"))
+        assert await refused(do.look(holder, "f")) == BUSY
+
+    run(test)
+
+
+def test_each_use_begins_the_time_anew() -> None:
+    async def test() -> None:
+        holder, _ = await begun()
+        looks(holder, 0.0)
+        await in_task(do.look(holder, "f"))
+        assert looks(holder, IDLE_S) == []
+        assert looks(holder, 2 * IDLE_S - 1) == []
+        assert len(looks(holder, 2 * IDLE_S)) == 1
+
+    run(test)
+
+
+def test_a_request_under_way_keeps_the_share_however_long_it_takes() -> None:
+    """Between its steps a request is in no table. If the share moved then, its commit would pass
+    the locks of the next gateway's clients."""
+
+    async def test() -> None:
+        holder, other = await begun()
+        gate = Gate(holder)
+        slow = asyncio.ensure_future(do.run(holder, file.DELETE_FILE, "f", OnPath()))
+        await gate.reached.wait()
+        assert looks(holder, 0.0, IDLE_S, 3 * IDLE_S) == []
+        assert await refused(do.look(other, "f")) == BUSY
+        gate.open()
+        await slow
+        assert len(looks(holder, 4 * IDLE_S, 5 * IDLE_S)) == 1
+
+    run(test)
+
+
+def test_a_handle_and_a_mounted_share_keep_it() -> None:
+    async def test() -> None:
+        holder, _ = await begun()
+        held: list[object] = []
+
+        async def mount() -> None:
+            held.append(await smb.mounted(holder))
+
+        await in_task(mount())
+        assert looks(holder, 0.0, IDLE_S, 2 * IDLE_S) == []
+        held.clear()
+        assert len(looks(holder, 3 * IDLE_S, 4 * IDLE_S)) == 1
+
+    run(test)
