@@ -69,6 +69,7 @@ from strongroom.sources import (
     console_options,
     console_url,
     copy_sources,
+    forwarding_of,
     served_accounts,
     served_certificate,
     served_identities,
@@ -280,6 +281,7 @@ class App:
 
     async def _listen(self, locator: CopyLocator, faults: FaultInjector | None) -> None:
         settings = self.settings
+        forwarding = forwarding_of(settings, self.services)
         contexts = service_listeners.contexts(
             self.services,
             self.accounts,
@@ -287,6 +289,7 @@ class App:
             host_suffixes=settings.host_suffixes,
             identities=served_identities(settings, self._closing.append),
             strict=settings.strict,
+            forward=None if forwarding is None else forwarding.answer,
         )
         locator.connect(contexts)
         ports = wanted_ports(settings.service_ports(), settings.one_port)
@@ -318,6 +321,9 @@ class App:
             shared = await self._open_console(settings.console, contexts, shared, sweeper.facts)
         for wanted in service_listeners.listeners(contexts, locator.router, shared, ports):
             await self._open(wanted)
+        if forwarding is not None:
+            self._closing.append(forwarding.close)
+            await forwarding.open(contexts, shared, self._open)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)
         if self.tls is not None:
@@ -370,18 +376,22 @@ class App:
         telemetry.add(serving.SmbMetrics(listener))
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
 
-    async def _open(self, wanted: RequestedListener) -> None:
-        host, listener = self.settings.host_of(wanted.name), wanted.listener
+    async def _open(self, wanted: RequestedListener, own_host: str | None = None) -> int:
+        """Return the port. With a host of its own, it is no port for clients."""
+        host, listener = own_host or self.settings.host_of(wanted.name), wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
         self._closing.append(listener.close)
         try:
-            self.ports[wanted.name] = await listener.listen(host.strip("[]"), wanted.port)
+            port = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
             reason = error.strerror or str(error)
             refused = RefusedListener(wanted.name, host, wanted.port, reason)
             raise CannotListen(not_listening(host, wanted, reason), refused) from error
         self._listeners.append(listener)
+        if own_host is None:
+            self.ports[wanted.name] = port
+        return port
 
     def _in_background(self, work: Coroutine[object, object, None]) -> None:
         task = asyncio.create_task(work)

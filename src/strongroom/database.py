@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
 DEFAULT_CONNECTIONS: Final = 8
@@ -38,6 +38,13 @@ class StoreMode(Enum):
     ACTIVE_ACTIVE = "active-active"
 
 
+class GatewayAddress(NamedTuple):
+    """Where a gateway listens for the others; `port` 0 = a free one."""
+
+    host: str
+    port: int = 0
+
+
 # No struct: its text must not show the password.
 @dataclass(frozen=True, slots=True)
 class DatabaseSettings:
@@ -50,6 +57,7 @@ class DatabaseSettings:
         needs_standby: whether a database without synchronous standbys is refused.
         mode: which gateways serve the store, as this one would have it.
         schema: the schema that has the store's tables.
+        gateway_address: where the other gateways reach this one; None = a default.
     """
 
     url: str = field(repr=False)
@@ -58,6 +66,7 @@ class DatabaseSettings:
     schema: str = DEFAULT_SCHEMA
     needs_standby: bool = False
     mode: StoreMode = StoreMode.ACTIVE_PASSIVE
+    gateway_address: GatewayAddress | None = None
 
     @property
     def shown(self) -> str:

@@ -30,6 +30,7 @@ from strongroom.config import (
     check_exposure,
     kept_in,
 )
+from strongroom.database import StoreMode
 from strongroom.servers import service_listeners
 from strongroom.servers.certificates.served import (
     CertificateFiles,
@@ -51,10 +52,12 @@ from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopyHold, CopySources
+from strongroom.services.core.runner import Services
 from strongroom.values import JobFacts, StoreFacts
 
 if TYPE_CHECKING:
     from strongroom.servers.console.oidc import SignIn
+    from strongroom.servers.forwarding.forwarding import Forwarding
 
 _log = logging.getLogger(__name__)
 Close = Callable[[], Awaitable[object]]
@@ -70,6 +73,16 @@ def copy_sources(settings: Settings, locator: CopyLocator, hold: CopyHold | None
     except ValueError as error:
         raise ConfigError(str(error)) from None
     return CopySources(OPENERS, locate=locator.locate, remote=CopyClient(hosts), hold=hold)
+
+
+def forwarding_of(settings: Settings, services: Services) -> Forwarding | None:
+    """None where no other gateway serves the store beside this one."""
+    store = settings.store
+    if store is None or store.mode is not StoreMode.ACTIVE_ACTIVE:
+        return None
+    from strongroom.servers.forwarding.forwarding import Forwarding
+
+    return Forwarding(services, store.gateway_address, settings.listening_hosts())
 
 
 def served_roles(settings: Settings, open_without: bool) -> ServedRoles:

@@ -12,6 +12,8 @@ from typing import Final
 from strongroom.servers import one_port, smb
 from strongroom.servers.listener import RequestedListener
 
+GATEWAYS: Final = "gateways"
+"""The name of the listener for other gateways."""
 _OTHERS: Final = {smb.NAME: "SMB", "console": "the console"}
 
 
@@ -22,6 +24,11 @@ def wanted_ports(of_services: Mapping[str, int], of_all: int | None) -> dict[str
 
 def not_listening(host: str, wanted: RequestedListener, reason: str) -> str:
     """Return why a listener cannot be opened, and which flag chooses another port."""
+    if wanted.name == GATEWAYS:
+        return (
+            f"cannot listen on {host} port {wanted.port} for the other gateways: {reason}. Name an "
+            "address of this machine by --gateway-address HOST, or HOST:PORT for a port of its own."
+        )
     is_one = wanted.name == one_port.NAME
     flag = "--one-port" if is_one else f"--{wanted.name}-port"
     what = "all services" if is_one else f"the {wanted.name} service"

@@ -51,7 +51,12 @@ def request(target: str = "/a/b", method: str = "GET", **fields: str) -> Request
 
 
 def proven(text: str, **change: Any) -> Hop | None:
-    given: dict[str, Any] = {"target": "/a/b", "method": "GET", "own": RUNS[1], "fingerprint": PRINT} | change
+    given: dict[str, Any] = {
+        "target": "/a/b",
+        "method": "GET",
+        "own": RUNS[1],
+        "fingerprint": PRINT,
+    } | change
     received = request(given["target"], given["method"], **{HEADER: text})
     secret = change.get("secret", b"s" * 32)
     return Proofs(secret).proven(received, given["own"], given["fingerprint"])

@@ -28,6 +28,7 @@ from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.forwarding.forwarding import Forwarding
 from strongroom.servers.http.server import HttpServer
 from strongroom.servers.identities.accounts_file import ServedAccounts, change_accounts
+from strongroom.servers.listener import RequestedListener
 from strongroom.servers.observers import RequestObserver
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.service_listeners import ENDPOINTS, Shared
@@ -75,7 +76,7 @@ class Gateway:
         self._tasks: list[asyncio.Task[Any]] = []
 
     async def start(self) -> None:
-        forwarding = self.forwarding = Forwarding(self.services)
+        forwarding = self.forwarding = Forwarding(self.services, (HOST, free_port()), ())
         self.contexts = contexts = service_listeners.contexts(
             self.services, self.accounts, self.clock, strict=True, forward=forwarding.answer
         )
@@ -92,11 +93,15 @@ class Gateway:
         for one in service_listeners.listeners(contexts, router, shared, wanted):
             self.ports[one.name] = await one.listener.listen(HOST, one.port)
             self.listeners.append(one.listener)
-        listener = self.gateway_listener = forwarding.listener(contexts, shared)
-        self.gateway_port = await listener.listen(HOST, free_port())
-        self.listeners.append(listener)
-        await forwarding.announce(HOST, self.gateway_port)
-        self._tasks = [asyncio.create_task(one) for one in (forwarding.run(), self._sweep())]
+        await forwarding.open(contexts, shared, self._open)
+        self._tasks = [asyncio.create_task(self._sweep())]
+
+    async def _open(self, wanted: RequestedListener, host: str) -> int:
+        assert isinstance(wanted.listener, HttpServer)
+        self.gateway_listener = wanted.listener
+        self.listeners.append(wanted.listener)
+        self.gateway_port = await wanted.listener.listen(host, wanted.port)
+        return self.gateway_port
 
     async def _sweep(self) -> None:
         await Sweeper(self.services).run()

@@ -13,8 +13,15 @@ from typing import Final
 
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.given import Values, ValueSource, exit_of
-from strongroom.cli.flags.kinds import ValueKind, choice
-from strongroom.database import DatabaseSettings, StoreMode, UnusableUrl, check_url, has_password
+from strongroom.cli.flags.kinds import PORT_MAX, ValueKind, choice
+from strongroom.database import (
+    DatabaseSettings,
+    GatewayAddress,
+    StoreMode,
+    UnusableUrl,
+    check_url,
+    has_password,
+)
 from strongroom.platform.files import rights_of_others
 
 _BYTES_MAX: Final = 16 * 1024
@@ -50,8 +57,22 @@ def _size_bytes(text: str) -> int:
     return int(found[1]) * _UNITS_BYTES[found[2]]
 
 
+def _gateway_address(text: str) -> GatewayAddress:
+    host, colon, port = text.strip().rpartition(":")
+    if not colon or "]" in port or (":" in host and not host.startswith("[")):
+        host, port = text.strip(), "0"
+    is_port = port.isascii() and port.isdigit() and len(port) <= 5 and int(port) <= PORT_MAX
+    name = host.removeprefix("[").removesuffix("]")
+    if not is_port or not name or any(char.isspace() or char == "/" for char in name):
+        raise ValueError("give an address like 10.0.0.1 or gateway1.example.net:10100")
+    if name in ("0.0.0.0", "::"):
+        raise ValueError("give an address that another machine can connect to")
+    return GatewayAddress(name, int(port))
+
+
 CONNECTIONS: Final = ValueKind("N", _connections, int)
 SCHEMA: Final = ValueKind("NAME", _schema)
+GATEWAY_ADDRESS: Final = ValueKind("HOST[:PORT]", _gateway_address)
 MODE: Final = choice(*(mode.value for mode in StoreMode))
 SIZE: Final = ValueKind("SIZE", _size_bytes)
 
@@ -72,6 +93,7 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         schema=values.known("store-schema", str),
         needs_standby=values.known("store-needs-standby", bool),
         mode=StoreMode(values.known("store-mode", str)),
+        gateway_address=values.one("gateway-address", GatewayAddress),
     )
 
 

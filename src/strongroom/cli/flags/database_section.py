@@ -48,6 +48,13 @@ DATABASE: Final = Section(
             needs=_NEEDS_STORE,
         ),
         Flag(
+            "gateway-address",
+            database.GATEWAY_ADDRESS,
+            "Where the other gateways of --store-mode active-active reach this one: an address of "
+            "this machine. Without a port, a free one is taken.",
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
             "store-quota",
             database.SIZE,
             "Refuse new data (507) when names, records and bodies have this size, such as 200GiB. "

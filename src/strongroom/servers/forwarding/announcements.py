@@ -19,14 +19,6 @@ other."""
 _WILDCARDS: Final = ("", "0.0.0.0", "::")
 # Addresses for documentation (RFC 5737, RFC 3849). No packet is sent to them.
 _FAR: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
-_PORT_MAX: Final = 65535
-
-
-class GatewayAddress(msgspec.Struct, frozen=True):
-    """Where the other gateways reach this one; `port` 0 = a free one."""
-
-    host: str
-    port: int = 0
 
 
 class Announcement(msgspec.Struct, frozen=True, array_like=True):
@@ -55,28 +47,14 @@ def decoded(text: bytes | None) -> Announcement | None:
     return found if found.protocol == PROTOCOL else None
 
 
-def parse_address(text: str) -> GatewayAddress:
-    """Return the address of a text `HOST`, `HOST:PORT` or `[ADDRESS]:PORT`. Raises: ValueError."""
-    host, colon, port = text.rpartition(":")
-    if not colon or "]" in port or (":" in host and not host.startswith("[")):
-        host, port = text, "0"
-    host = host.strip().removeprefix("[").removesuffix("]")
-    is_port = port.isascii() and port.isdigit() and int(port[:6]) <= _PORT_MAX
-    if not is_port or not host or any(char.isspace() for char in host):
-        raise ValueError(f"{text!r} is no address; it has the form HOST or HOST:PORT")
-    if host in _WILDCARDS:
-        raise ValueError(f"{text!r} is no address that another machine can connect to")
-    return GatewayAddress(host, int(port))
-
-
-def default_address(listening_hosts: Sequence[str]) -> GatewayAddress:
+def default_host(listening_hosts: Sequence[str]) -> str:
     """Return the first host of a listener that others can connect to. A server that listens on all
     interfaces takes its own address on the way to other machines."""
     for host in listening_hosts:
         name = host.strip("[]")
         if name not in _WILDCARDS:
-            return GatewayAddress(name)
-    return GatewayAddress(_own_address())
+            return name
+    return _own_address()
 
 
 def _own_address() -> str:

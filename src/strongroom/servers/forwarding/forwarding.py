@@ -3,27 +3,32 @@
 Lives here: the parts, their order, and what runs in the background. Must not live here: any step of
 a request. Used by app.py:
 
-    forwarding = Forwarding(services)                      # before the contexts are made
+    forwarding = Forwarding(services, address, listening_hosts)
     contexts = service_listeners.contexts(..., forward=forwarding.answer)
-    listener = forwarding.listener(contexts, shared)       # opened like every other listener,
-    await forwarding.announce(host, port)                  # at `forwarding.address(settings...)`
-    in_background(forwarding.run())
+    await forwarding.open(contexts, shared, open_listener)
     closing.append(forwarding.close)
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
-from strongroom.servers.forwarding.announcements import PROTOCOL, Announcement, encoded
+from strongroom.servers.forwarding.announcements import (
+    PROTOCOL,
+    Announcement,
+    default_host,
+    encoded,
+)
 from strongroom.servers.forwarding.certificate import new_certificate
 from strongroom.servers.forwarding.counts import ForwardCounts
 from strongroom.servers.forwarding.forwarder import Forwarder
 from strongroom.servers.forwarding.peers import Peers
-from strongroom.servers.forwarding.receiving import NAME, gateway_listener
-from strongroom.servers.http.server import HttpServer
+from strongroom.servers.forwarding.receiving import gateway_listener
+from strongroom.servers.listener import RequestedListener
 from strongroom.servers.service_listeners import Contexts, Shared, observer
+from strongroom.servers.wanted_ports import GATEWAYS
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OtherGateways
 from strongroom.services.file.opens.opens import Opens
@@ -32,38 +37,61 @@ from strongroom.services.file.opens.share_holds import ShareHolds
 _SWEEP_EVERY_S: Final = 1.0
 
 
+OpenListener = Callable[[RequestedListener, str], Awaitable[int]]
+"""open(listener, host) -> its port. The listener then ends with the others of the server."""
+
+
 class Forwarding:
     """It is made on the event loop.
+
+    Arguments:
+        address: where the others reach this gateway, as the operator has said; None = at the first
+            of `listening_hosts` that they can connect to, on a free port.
 
     Attributes:
         counts: its metrics.
         answer: see ServiceContext.forward.
     """
 
-    def __init__(self, services: Services) -> None:
+    def __init__(
+        self,
+        services: Services,
+        address: tuple[str, int] | None,
+        listening_hosts: Sequence[str],
+    ) -> None:
         self._services = services
         self._gateways = services.store.gateways
+        self._address = address or (default_host(listening_hosts), 0)
         self._certificate = new_certificate()
         self._now = asyncio.get_running_loop().time
         self._peers = Peers(self._gateways, self._now)
+        self._sweep: asyncio.Task[None] | None = None
         self.counts = ForwardCounts()
         forwarder = Forwarder(services, self._peers, self.counts)
         self.answer = forwarder.answer
         services.held.of(OtherGateways).open = forwarder.open_source
 
-    def listener(self, contexts: Contexts, shared: Shared) -> HttpServer:
-        """Return the listener for the other gateways, which is to be opened."""
-        observe = observer(NAME, shared)
-        return gateway_listener(contexts, shared, self._certificate, self.counts, observe)
-
-    async def announce(self, host: str, port: int) -> None:
-        """Tell the others where the listener is open. Raises: Unavailable, ValueError."""
+    async def open(self, contexts: Contexts, shared: Shared, open_listener: OpenListener) -> None:
+        """Listen for the other gateways, and tell them where. Raises: Unavailable, and as
+        `open_listener`."""
+        host, port = self._address
+        observe = observer(GATEWAYS, shared)
+        listener = gateway_listener(contexts, shared, self._certificate, self.counts, observe)
+        port = await open_listener(RequestedListener(GATEWAYS, listener, port), host)
         announced = Announcement(PROTOCOL, host, port, self._certificate.fingerprint)
         await self._gateways.announce(encoded(announced))
+        shared.telemetry.add(self.counts)
+        self._sweep = asyncio.create_task(self._run())
 
-    async def run(self) -> None:
-        """Close what is not needed any more, and give up shares that nobody uses, until
-        cancelled."""
+    async def close(self) -> None:
+        """Cut the connections to the others. Requests under way at them end with 503."""
+        if self._sweep is not None:
+            self._sweep.cancel()
+            await asyncio.gather(self._sweep, return_exceptions=True)
+        self._peers.close()
+
+    async def _run(self) -> None:
+        """Close what is not needed any more, and give up shares that nobody uses."""
         opens, holds = self._services.held.of(Opens), self._services.held.of(ShareHolds)
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
@@ -71,7 +99,3 @@ class Forwarding:
             if not self._gateways.is_alone:
                 given_up = holds.release_idle(self._now(), opens.has_opens_in)
                 self.counts.given_up += len(given_up)
-
-    async def close(self) -> None:
-        """Cut the connections to the others. Requests under way at them end with 503."""
-        self._peers.close()

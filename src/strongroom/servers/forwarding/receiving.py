@@ -31,8 +31,6 @@ from strongroom.services.file.copies.reading import open_here
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.wire.core.http import Request, Response
 
-NAME: Final = "gateways"
-"""The name of this listener among all listeners."""
 _DEFAULTS: Final = HttpSettings()
 # The client's own gateway has the limits for clients, and is the first to act. A head has the
 # header of the hop beside what the client may send.
