@@ -16,7 +16,7 @@ from strongroom.services.blob import leasing as blob_leasing
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.services.file.shares.shares import CreateShare
-from strongroom.store.core import keys
+from strongroom.store.core import line_keys
 from tests.services import blob_calls, container_calls, file_calls, queue_calls
 from tests.services.container_calls import placed, settle
 
@@ -94,7 +94,7 @@ class Gateways:
     def lines(self) -> list[Any]:
         """The lines that are recorded."""
         records = self._first.records()
-        return [record for ref, record in records if ref.partition.keyspace == keys.LINES]
+        return [record for ref, record in records if ref.partition.keyspace == line_keys.LINES]
 
     def store(self, at: int) -> MemoryEngine:
         store = self.all[at].store

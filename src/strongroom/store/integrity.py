@@ -37,7 +37,7 @@ from strongroom.engines.embedded.upkeep.check import Finding
 from strongroom.semantics.core.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, FoundRecord
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
-from strongroom.store.core import keys, records, share_keys, tag_keys
+from strongroom.store.core import keys, line_keys, records, share_keys, tag_keys
 from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
@@ -161,7 +161,7 @@ class Integrity:
             records.PROPERTIES.decode(record.value)
         elif keyspace == keys.JOBS and ref.key == keys.JOB_KEY:
             self._note_job(ref, records.JOB.decode(record.value))
-        elif keyspace == keys.LINES and ref.key == keys.LINE_KEY:
+        elif keyspace == line_keys.LINES and ref.key == line_keys.LINE_KEY:
             records.LINE.decode(record.value)
         elif tag_keys.is_tag_entries(keyspace):
             return self._tags.take(ref, record)

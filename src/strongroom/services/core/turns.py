@@ -4,7 +4,7 @@ Lives here: the decisions that check it, pass the place on, and write a gateway'
 live here: the rules of the line (semantics/core/lines.py), the waiters of one gateway (waiters.py).
 
 Correctness never depends on the line. It decides only which of several waiters is granted first.
-Its record (keys.line) exists only while requests wait, and only if several gateways serve.
+Its record (line_keys.py) exists only while requests wait, and only if several gateways serve.
 """
 
 from __future__ import annotations

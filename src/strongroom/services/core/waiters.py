@@ -16,7 +16,7 @@ from strongroom.semantics.core import lines
 from strongroom.semantics.core.lines import NOBODY, Line, Ticket
 from strongroom.services.core.decisions import Found, ReadOne, Reads
 from strongroom.services.core.turns import Turn, WriteTicket
-from strongroom.store.core import keys, records
+from strongroom.store.core import line_keys, records
 from strongroom.values import TICKS_PER_S, Purpose
 
 
@@ -77,7 +77,7 @@ class WaitersLine:
         self._dead = tuple(
             sorted(run for run in runs if not store.gateways.is_live(GatewayRun(*run)))
         )
-        return Turn(keys.line(self.thing), own, self.follower, self._dead)
+        return Turn(line_keys.line(self.thing), own, self.follower, self._dead)
 
     async def write_ticket(self, store: StorageEngine, own: Ticket) -> None:
         """Make it the gateway's ticket. Raises: EngineError."""
@@ -103,7 +103,7 @@ class WaitersLine:
     async def _write(self, store: StorageEngine, own: Ticket, ticket: Ticket | None) -> None:
         self.passed_on(ticket, is_certain=False)
         reads = Reads()
-        line = reads.add(keys.line(self.thing), records.LINE)
+        line = reads.add(line_keys.line(self.thing), records.LINE)
         purpose = Purpose.FREEING if ticket is None else Purpose.UPKEEP
         written = WriteTicket(
             line.ref.partition, reads.refs, purpose, line, own, ticket, self._dead
@@ -160,7 +160,7 @@ class FirstWaiter:
         self.follower: Ticket | None = None
 
     def read(self, reads: Reads) -> None:
-        self._read = reads.add(keys.line(self._line.thing), records.LINE)
+        self._read = reads.add(line_keys.line(self._line.thing), records.LINE)
 
     async def turn(self, found: Found) -> Turn:
         """Raises: NotInTurn."""

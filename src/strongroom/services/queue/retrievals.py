@@ -127,7 +127,7 @@ async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
     """Take up to `count` messages, and hide them for `visibility_s`.
 
     With `x-strongroom-wait` the answer comes when there is a message or the time is over. The
-    waiters at this gateway are served in order of arrival.
+    waiters at all gateways are served in order of arrival.
     """
     if call.target.secondary:
         message = "Write operations are not allowed. A retrieval changes the message."
@@ -160,20 +160,19 @@ async def _get(
     """Take messages that are visible now. If there are none, a MustWait with `no_message_error` is
     raised; None = return none. `first` None = no other gateway's waiters are considered."""
     decided = 0
+    turn: Turn | None = None
     for searches in itertools.count():
         # An attempt of a waiting request comes here again after a while.
         again = searches > 0 or no_message_error is not None
-        queue, version = await queue_of(services, call, again)
+        if first is None:
+            queue, version = await queue_of(services, call, again)
+        else:
+            queue, version, turn = await _queue_in_turn(services, call, first)
         partition = keys.message_partition(queue.generation, queue.epoch)
         # Read before the search: a message that is put after the search has changed a ledger since.
         counted: Sequence[StoredLedger] = ()
-        turn = None
         if no_message_error is not None:
             counted = await ledgers.read_all(services, partition)
-            if first is not None:
-                reads = Reads()
-                first.read(reads)
-                turn = await first.turn(await services.read(reads))
         with memory.claims.hold(partition, searches >= _SEARCHES_BEFORE_COMPETING) as claim:
             search = await _search(
                 services.store, memory, partition, call.input.count, claim, decided
@@ -194,6 +193,18 @@ async def _get(
         return ()
     watched = [(place_ref(call), version), *((one.ref, one.version) for one in counted)]
     raise MustWait(no_message_error, watched, search.now, search.until)
+
+
+async def _queue_in_turn(
+    services: Services, call: Call[GetMessages], first: FirstWaiter
+) -> tuple[QueueRecord, int | None, Turn]:
+    """As `queue_of`, for the gateway's first waiter. Raises: NotInTurn."""
+    reads = Reads()
+    place = reads.add(place_ref(call), records.QUEUE)
+    first.read(reads)
+    found = await services.read(reads)
+    queue = place_in(call, found, place)
+    return queue, found.version(place), await first.turn(found)
 
 
 async def _take(

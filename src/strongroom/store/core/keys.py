@@ -48,7 +48,7 @@ before their base blob, oldest first, the order in which List Blobs reports them
 
 Previous versions are hidden, so that a plain listing does not read them. A blob with versions has a
 head, or a vacant head, so that scans find it. The keys of tags are in tag_keys.py, more keys of
-shares in share_keys.py.
+shares in share_keys.py, those of lines in line_keys.py.
 
 A message's number is the stamp of its Put. Its key has the time from which it is visible and the
 commit that wrote it (i: the index in that commit). A retrieval or update moves it. So a key never
@@ -57,17 +57,12 @@ cleared, an epoch, are in one partition, so that the next epoch is empty at once
 
 A map (store/core/extents) locates the bytes of a blob or file, in its owner's partition. Its number
 is the stamp of its creation. A leaf is one of its spans of 64 KiB; `until`, `born` are stamps.
-
-A line is that of the gateways with requests that wait for one thing. It has a partition of its own,
-named by a digest of the thing's address. So it does not hold up other commits on the thing, and it
-needs no sweep of its own when the thing is deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from strongroom.engines.base import Key, Partition, Ref, key_of, partition_of, ref_of
@@ -82,10 +77,8 @@ HEAD_KEY: Final = Key(False, b"\x02")
 UPLOAD_KEY: Final = Key(True, b"u")
 LEDGER_KEY: Final = Key(True, b"n")
 JOB_KEY: Final = Key(False, b"j")
-LINE_KEY: Final = Key(False, b"l")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
-LINES: Final = b"l"
 _SNAPSHOT: Final = b"\x01"
 _DELETED_PLACE: Final = b"d"
 # The first byte of each kind of hidden key.
@@ -489,14 +482,6 @@ def job_ref(partition: bytes) -> Ref:
 def job_times(partition: bytes) -> tuple[int, int]:
     """(due, stamp) of a job's partition name."""
     return int.from_bytes(partition[:8], "big"), int.from_bytes(partition[8:16], "big")
-
-
-def line(thing: Ref) -> Ref:
-    """The record of the gateways that wait for something. `thing` is the record that has it."""
-    (keyspace, name), key = thing
-    parts = (len(keyspace).to_bytes(1, "big"), keyspace, len(name).to_bytes(2, "big"), name)
-    digest = blake2b(b"".join((*parts, key.name)), digest_size=16).digest()
-    return Ref(Partition(LINES, digest), LINE_KEY)
 
 
 def _after(prefix: bytes) -> bytes:
