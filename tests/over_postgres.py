@@ -23,7 +23,7 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -31,6 +31,7 @@ from strongroom.config import Settings
 from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.memory import MemoryEngine
 from strongroom.engines.postgres.store import PostgresEngine
+from strongroom.services.core.copies.sources import CopySources
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from strongroom.values import TICKS_PER_S
@@ -95,6 +96,9 @@ def _beside(first: InProcessServer, settings: Settings) -> None:
     urls = ((one.url, one.queue_url, one.table_url, one.file_url) for one in (first, second))
     for own, other in zip(*urls, strict=True):
         OTHER_GATEWAYS[_port(own)] = _port(other)
+    # URLs of copy sources have ports of the first one, as if both were behind one address.
+    locate: Any = second._app.services.held.of(CopySources).locate
+    locate.__self__._ports = first._app.ports
     stop, advance = first.stop, first.advance
 
     def stop_both() -> None:
