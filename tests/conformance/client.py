@@ -159,8 +159,10 @@ class Client:
         fields = self.fields(method, full, headers, body, scheme)
         port = _next_gateway(self.port)
         for last in (False, True):
-            fresh = port not in self._connections
-            connection = self._connections.setdefault(port, _connection(port))
+            connection = self._connections.get(port)
+            fresh = connection is None
+            if connection is None:
+                connection = self._connections[port] = self.connect(port)
             try:
                 return self._exchange(connection, method, full, fields, body)
             except (ConnectionError, http.client.BadStatusLine):
@@ -191,9 +193,12 @@ class Client:
             fields.append(("Authorization", signed))
         return fields
 
-    def connect(self) -> http.client.HTTPConnection:
-        """Return a new connection, which opens with its first request."""
-        return _connection(_next_gateway(self.port))
+    def connect(self, port: int | None = None) -> http.client.HTTPConnection:
+        """Return a new connection, which opens with its first request; None = to the next
+        gateway."""
+        return http.client.HTTPConnection(
+            HOST, _next_gateway(self.port) if port is None else port, timeout=TIMEOUT_S
+        )
 
     def _exchange(
         self,
@@ -251,10 +256,6 @@ class Sending:
 def _next_gateway(port: int) -> int:
     other = OTHER_GATEWAYS.get(port)
     return port if other is None or next(_turns) % 2 == 0 else other
-
-
-def _connection(port: int) -> http.client.HTTPConnection:
-    return http.client.HTTPConnection(HOST, port, timeout=TIMEOUT_S)
 
 
 def _send_head(

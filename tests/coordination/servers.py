@@ -19,7 +19,7 @@ import subprocess
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -50,14 +50,23 @@ class RealServer:
     def __init__(self, command: list[str], port: int, log: Path, user: str | None = None) -> None:
         self.address = f"{HOST}:{port}"
         self._port, self._command, self._log, self._user = port, command, log, user
+        self._before: list[str] = []
         self.start()
 
     def start(self) -> None:
         """Start the server with its present data."""
         with self._log.open("ab") as output:
             self._process = subprocess.Popen(
-                self._command, stdout=output, stderr=output, user=self._user, cwd="/"
+                [*self._before, *self._command],
+                stdout=output,
+                stderr=output,
+                user=self._user,
+                cwd="/",
             )
+
+    def start_within(self, before: Sequence[str]) -> None:
+        """Let each start from now on put this before the command, like `env NAME=VALUE`."""
+        self._before = list(before)
 
     def wait(self, ready: Callable[[], bool]) -> None:
         """Wait until the server answers."""

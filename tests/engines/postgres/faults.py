@@ -60,13 +60,13 @@ async def sessions_ended(
         await load.acknowledges(50)
         for _ in range(round(seconds / 0.2)):
             await asyncio.sleep(0.2)
-            ended += await asyncio.to_thread(_end_one, administrator, chance)
+            ended += await asyncio.to_thread(end_one, administrator, chance)
         await load.acknowledges(50)
         await load.stop()
         return await load.verdict(stores[0]), ended
 
 
-def _end_one(administrator: Administrator, chance: random.Random) -> int:
+def end_one(administrator: Administrator, chance: random.Random) -> int:
     """Return 1 if a session was there."""
     rows: list[tuple[int, bool]] = []
     commit_wanted = chance.random() < 0.5
@@ -131,7 +131,7 @@ async def network_disturbed(server: PostgresServer, schema: str, seed: int) -> V
         async with gateways(1, server.url, schema) as near, gateways(1, far, schema) as behind:
             load = Load(lambda: (near[0], behind[0]), seed=seed)
             await load.acknowledges(50)
-            for fault in random.Random(seed).sample(_NETWORK_FAULTS, len(_NETWORK_FAULTS)):
+            for fault in random.Random(seed).sample(NETWORK_FAULTS, len(NETWORK_FAULTS)):
                 await asyncio.to_thread(fault, proxy)
                 await asyncio.sleep(_NETWORK_S)
                 await asyncio.to_thread(proxy.heal)
@@ -152,7 +152,7 @@ def _lose_requests(proxy: Proxy) -> None:
     proxy.lose_requests = 0.02
 
 
-_NETWORK_FAULTS: Final = (
+NETWORK_FAULTS: Final = (
     *(_delay, _lose_answers, _lose_requests),
     *(Proxy.hold, Proxy.cut, Proxy.reset),
 )

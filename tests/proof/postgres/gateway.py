@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import http.client
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from strongroom.testing.ports import free_port
@@ -23,16 +24,25 @@ class Gateway(RealServer):
         folder: for its own files and its log.
         name: of its files.
         tls: its certificate and its key; None = without TLS.
+        flags: further flags of `serve`.
+        start: what is started instead of `python -m strongroom`.
 
     Attributes:
         services: where it serves.
     """
 
     def __init__(
-        self, url: str, folder: Path, name: str = "gateway", tls: tuple[Path, Path] | None = None
+        self,
+        url: str,
+        folder: Path,
+        name: str = "gateway",
+        tls: tuple[Path, Path] | None = None,
+        *,
+        flags: Sequence[str] = (),
+        start: Sequence[str] = (sys.executable, "-m", "strongroom"),
     ) -> None:
         self.services = Address(free_port(), None if tls is None else tls[0])
-        command = [sys.executable, "-m", "strongroom", "serve", "--no-console", "--store", url]
+        command = [*start, "serve", "--no-console", "--store", url, *flags]
         command += ["--data", str(folder / name), "--store-connections", "4", "--port-base", "0"]
         command += ["--one-port", str(self.services.port), "--log-level", "info"]
         if tls is not None:

@@ -20,7 +20,7 @@ from typing import Final
 import msgspec
 
 from tests.conformance.answer import Answer
-from tests.proof.postgres.http_store import Address, HttpStore, made
+from tests.proof.postgres.http_store import HttpStore, Reachable, made
 
 _ERRORS: Final = (OSError, http.client.HTTPException)
 _PAUSE_S: Final = 0.02
@@ -79,7 +79,7 @@ class HttpLoad:
         refused: how often each other status was answered; 0 = no answer at all.
     """
 
-    def __init__(self, address: Address, name: str, writers: int = 2) -> None:
+    def __init__(self, address: Reachable, name: str, writers: int = 2) -> None:
         self._address, self._name = address, name
         self.acknowledged: list[Acknowledged] = []
         self.refused: Counter[int] = Counter()

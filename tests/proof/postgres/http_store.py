@@ -13,7 +13,7 @@ import re
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 
@@ -22,8 +22,38 @@ from tests.conformance.answer import Answer
 from tests.conformance.client import HOST, PUT_BLOB, TIMEOUT_S, Client, Credential
 from tests.conformance.table_client import TableClient
 
-_CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
+CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 _BODY_BYTES: Final = 5_000
+
+
+class Clients(NamedTuple):
+    """A client of each service, by its path on one port."""
+
+    blobs: Client
+    tables: TableClient
+    queues: Client
+    files: Client
+
+
+class Reachable(Protocol):
+    """Where all services are."""
+
+    def clients(self) -> Clients:
+        """Return clients with connections of their own."""
+        ...
+
+
+def clients_of(
+    port: int, of: type[Client] = Client, of_tables: type[TableClient] = TableClient
+) -> Clients:
+    """Return clients of the development account."""
+    account = DEVELOPMENT_ACCOUNT_NAME
+    return Clients(
+        of(port, CREDENTIAL, prefix=f"/blob/{account}"),
+        of_tables(port, CREDENTIAL, prefix=f"/table/{account}"),
+        of(port, CREDENTIAL, prefix=f"/queue/{account}"),
+        of(port, CREDENTIAL, prefix=f"/file/{account}"),
+    )
 
 
 class Address(msgspec.Struct, frozen=True):
@@ -36,7 +66,14 @@ class Address(msgspec.Struct, frozen=True):
     port: int
     certificate: Path | None = None
 
-    def connect(self) -> http.client.HTTPConnection:
+    def clients(self) -> Clients:
+        """Return clients with connections of their own."""
+        found = clients_of(self.port)
+        for client in found:
+            client.connect = self.connect  # type: ignore[method-assign]
+        return found
+
+    def connect(self, port: int | None = None) -> http.client.HTTPConnection:
         """Return a new connection, which opens with its first request."""
         if self.certificate is None:
             return http.client.HTTPConnection(HOST, self.port, timeout=TIMEOUT_S)
@@ -52,14 +89,9 @@ class HttpStore:
         name: of all three.
     """
 
-    def __init__(self, address: Address, name: str) -> None:
-        account, port = DEVELOPMENT_ACCOUNT_NAME, address.port
-        self._blobs = Client(port, _CREDENTIAL, prefix=f"/blob/{account}")
-        self._tables = TableClient(port, _CREDENTIAL, prefix=f"/table/{account}")
-        self._queues = Client(port, _CREDENTIAL, prefix=f"/queue/{account}")
+    def __init__(self, address: Reachable, name: str) -> None:
+        self._blobs, self._tables, self._queues, _ = address.clients()
         self._name = name
-        for client in (self._blobs, self._tables, self._queues):
-            client.connect = address.connect  # type: ignore[method-assign]
 
     def close(self) -> None:
         """Close its connections, so that the next request opens one. On a new connection, the
