@@ -47,9 +47,10 @@ class Histories:
     Arguments:
         way: to the gateways.
         name: of the container, the table and the queue, which are made here.
+        awaits: whether leases are among them that end by themselves after LEASE_S.
     """
 
-    def __init__(self, way: Way, name: str, seed: int) -> None:
+    def __init__(self, way: Way, name: str, seed: int, *, awaits: bool = True) -> None:
         self._way, self._name, self._seed = way, name, seed
         _make(way, name)
         self.registers = {
@@ -63,7 +64,7 @@ class Histories:
         self.messages = Messages(name)
         self.awaited = [
             AwaitedEnd(way.strict().clients().blobs, way.strict().clients().blobs, f"/{name}/{one}")
-            for one in ("wa", "wb")
+            for one in (("wa", "wb") if awaits else ())
         ]
         self._work = Work(
             [act for number in range(_CLIENTS) for act in self._acts(number)], _PAUSE_S

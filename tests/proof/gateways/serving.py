@@ -40,17 +40,24 @@ class Serving:
         urls: of the database, one for each gateway.
         folder: for their own files and their logs.
         starts: what is started for each gateway in place of `python -m strongroom`.
+        flags: further flags of `serve`.
     """
 
     def __init__(
-        self, urls: Sequence[str], folder: Path, starts: Sequence[Sequence[str]] = ()
+        self,
+        urls: Sequence[str],
+        folder: Path,
+        starts: Sequence[Sequence[str]] = (),
+        flags: Sequence[str] = (),
     ) -> None:
         self.gateways: list[Gateway] = []
         try:
             for number, url in enumerate(urls):
                 start = starts[number] if starts else PROGRAM
                 name = f"gateway{number}"
-                self.gateways.append(Gateway(url, folder, name, flags=_FLAGS, start=start))
+                self.gateways.append(
+                    Gateway(url, folder, name, flags=(*_FLAGS, *flags), start=start)
+                )
                 if not number:
                     # The first one makes the store.
                     until(self.serve, f"it does not serve, see {folder}")

@@ -120,9 +120,10 @@ class HttpLoad:
         moments = [since, *(one.at for one in self.acknowledged if one.at > since)]
         return max((later - before for before, later in itertools.pairwise(moments)), default=0.0)
 
-    def verdict(self) -> Verdict:
-        """Compare what was acknowledged with what is there. Takes the messages."""
-        store = HttpStore(self._address, self._name)
+    def verdict(self, at: Reachable | None = None) -> Verdict:
+        """Compare what was acknowledged with what is there, or what is there at another address.
+        Takes the messages."""
+        store = HttpStore(at or self._address, self._name)
         blobs = {one.name for one in self.acknowledged if one.kind == "blob"}
         messages = Counter(store.messages())
         there = {
