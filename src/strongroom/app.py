@@ -23,6 +23,7 @@ from strongroom.config import (
     ConsoleSettings,
     Settings,
     SmbFlags,
+    accounts_in_store,
     check_gateways,
     check_oauth,
     kept_in,
@@ -45,6 +46,7 @@ from strongroom.servers.faults import FaultInjector
 from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.gateway_metrics import GatewayMetrics
 from strongroom.servers.identities.accounts_file import ServedAccounts
+from strongroom.servers.identities.stored_rows import StoredIdentities
 from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
@@ -77,7 +79,7 @@ from strongroom.sources import (
 from strongroom.standby import NotServing, ServedElsewhere, Standby
 from strongroom.storage import DatabaseAway as DatabaseAway
 from strongroom.storage import DataUnusable as DataUnusable
-from strongroom.storage import check_data, check_identities, opened_store
+from strongroom.storage import check_data, check_identities, opened_store, stored_identities
 from strongroom.values import Health
 
 if TYPE_CHECKING:
@@ -144,8 +146,8 @@ class App:
             for host in self.settings.listening_hosts():
                 await _check_host(host)
             faults = FaultInjector() if self.settings.test_clock else None
-            locator = await self._open_services(faults)
-            await self._listen(locator, faults)
+            locator, stored = await self._open_services(faults)
+            await self._listen(locator, faults, stored)
         except BaseException:
             await self._close()
             raise
@@ -158,10 +160,13 @@ class App:
         finally:
             await self._close()
 
-    async def _open_services(self, faults: FaultInjector | None) -> CopyLocator:
+    async def _open_services(
+        self, faults: FaultInjector | None
+    ) -> tuple[CopyLocator, StoredIdentities | None]:
         """Open all but the listeners, and apply the setup: nobody can reach the server before.
 
-        Returns: what finds the sources of copies, once it knows the services' contexts.
+        Returns: what finds the sources of copies, once it knows the services' contexts; and the
+            accounts and roles of a database.
         """
         self.failed = asyncio.get_running_loop().create_future()
         check_oauth(self.settings)
@@ -174,7 +179,8 @@ class App:
 
             setup = SetupRun(given.setup, self._tell)
             self.settings = setup.completed(given, self._own_directory)
-        self.accounts = served_accounts(self.settings)
+        if not accounts_in_store(self.settings):
+            self.accounts = served_accounts(self.settings)
         router = OnePort(ENDPOINTS, self.settings.host_suffixes)
         locator = CopyLocator(self.ports, router)
         sources = copy_sources(self.settings, locator, faults)
@@ -184,9 +190,13 @@ class App:
             self.store.on_fatal(self._broke)
         if isinstance(self.store, EmbeddedEngine):
             self.releases.insert(0, self.store.release_memory)
+        stored = await stored_identities(self.settings, self.store)
         if setup is not None:
-            setup.add_identities(given, self.settings)
-            self.accounts = served_accounts(self.settings)
+            await setup.add_identities(given, self.settings, stored)
+        if setup is not None or stored is not None:
+            self.accounts = served_accounts(self.settings, stored)
+        if stored is not None:
+            self._in_background(stored.follow())
         await check_identities(self.settings, self.store, self.accounts)
         self.tls = served_certificate(self.settings, self._own_directory, self._clock)
         self.observation = ServerObservers(self.settings, self.accounts, self._clock)
@@ -200,7 +210,7 @@ class App:
             await self._take_right()
         if setup is not None:
             await setup.apply(self.services, self.accounts, self._clock)
-        return locator
+        return locator, stored
 
     async def stop(self) -> bool:
         """Drain and close; return whether every request finished.
@@ -279,7 +289,12 @@ class App:
         self._closing.append(remove)
         return Path(made.name)
 
-    async def _listen(self, locator: CopyLocator, faults: FaultInjector | None) -> None:
+    async def _listen(
+        self,
+        locator: CopyLocator,
+        faults: FaultInjector | None,
+        stored: StoredIdentities | None,
+    ) -> None:
         settings = self.settings
         forwarding = forwarding_of(settings, self.services)
         contexts = service_listeners.contexts(
@@ -287,7 +302,7 @@ class App:
             self.accounts,
             self._clock,
             host_suffixes=settings.host_suffixes,
-            identities=served_identities(settings, self._closing.append),
+            identities=served_identities(settings, stored, self._closing.append),
             strict=settings.strict,
             forward=None if forwarding is None else forwarding.answer,
         )

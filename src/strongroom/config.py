@@ -74,7 +74,8 @@ class AccountSources(msgspec.Struct, frozen=True):
     """The sources of accounts.
 
     `file` is checked for changes with every request. `must_exist` is set if the user named the
-    file. Without any account the development account is served.
+    file. With a store in a database, a file that nobody named is not read: see `accounts_in_store`.
+    Without any account the development account is served.
     """
 
     fixed: tuple[Account, ...] = ()
@@ -155,7 +156,7 @@ class RolesSource(msgspec.Struct, frozen=True):
     """The source of role assignments.
 
     `file` is checked for changes with every request that needs roles. `must_exist` is set if the
-    user named the file.
+    user named the file. With a store in a database, a file that nobody named is not read.
     """
 
     file: Path | None = None
@@ -208,8 +209,7 @@ class Settings(msgspec.Struct, frozen=True):
     """All settings of a server.
 
     Attributes:
-        data: the data directory; None = in memory. With `store` it has accounts, roles and a
-            certificate only.
+        data: the data directory; None = in memory. With `store` it has a certificate only.
         one_port: the port of all services; None = no such port.
         smb: None = SMB is not served.
         requires_https: plain HTTP is refused.
@@ -296,6 +296,17 @@ def kept_in(settings: Settings) -> str | None:
     if settings.store is not None:
         return settings.store.shown
     return None if settings.data is None else str(settings.data.resolve())
+
+
+def accounts_in_store(settings: Settings) -> bool:
+    """Whether accounts lie in the store: with a database, unless the user named an accounts
+    file."""
+    return settings.store is not None and not settings.accounts.must_exist
+
+
+def roles_in_store(settings: Settings) -> bool:
+    """The same for roles."""
+    return settings.store is not None and not settings.roles.must_exist
 
 
 def without_settings(environment: Mapping[str, str]) -> dict[str, str]:

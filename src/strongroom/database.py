@@ -10,8 +10,10 @@ password. So such a URL is refused here, and no error repeats it.
 from __future__ import annotations
 
 import re
+import shlex
 from dataclasses import dataclass, field
 from enum import Enum
+from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, unquote
 
@@ -58,6 +60,7 @@ class DatabaseSettings:
         mode: which gateways serve the store, as this one would have it.
         schema: the schema that has the store's tables.
         gateway_address: where the other gateways reach this one; None = a default.
+        file: the file that has the URL; None = it was given in another way.
     """
 
     url: str = field(repr=False)
@@ -67,11 +70,24 @@ class DatabaseSettings:
     needs_standby: bool = False
     mode: StoreMode = StoreMode.ACTIVE_PASSIVE
     gateway_address: GatewayAddress | None = None
+    file: Path | None = None
 
     @property
     def shown(self) -> str:
         """Where the store is, as people may see it."""
         return shown(self.url)
+
+    @property
+    def flags(self) -> str:
+        """The flags by which commands name it, as people may see them. A URL with a password is
+        left to be filled in."""
+        if self.file is not None:
+            words = ["--store-file", str(self.file.resolve())]
+        else:
+            words = ["--store", "URL" if has_password(self.url) else self.url]
+        if self.schema != DEFAULT_SCHEMA:
+            words += ["--store-schema", self.schema]
+        return shlex.join(words)
 
 
 def check_url(url: str) -> None:

@@ -27,8 +27,10 @@ from strongroom.config import (
     SelfSigned,
     Settings,
     TlsFiles,
+    accounts_in_store,
     check_exposure,
     kept_in,
+    roles_in_store,
 )
 from strongroom.database import StoreMode
 from strongroom.servers import service_listeners
@@ -49,6 +51,7 @@ from strongroom.servers.copy_locator import CopyLocator
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
+from strongroom.servers.identities.stored_rows import StoredIdentities
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopyHold, CopySources
@@ -85,26 +88,31 @@ def forwarding_of(settings: Settings, services: Services) -> Forwarding | None:
     return Forwarding(services, store.gateway_address, settings.listening_hosts())
 
 
-def served_roles(settings: Settings, open_without: bool) -> ServedRoles:
+def served_roles(
+    settings: Settings, open_without: bool, stored: StoredIdentities | None
+) -> ServedRoles:
     """`open_without`: see ServedRoles. Raises: OSError, RolesError."""
     source = settings.roles
+    if stored is not None and roles_in_store(settings):
+        return ServedRoles(None, open_without, rows=stored.roles)
     if source.must_exist and source.file is not None and not source.file.is_file():
         raise FileNotFoundError(f"there is no roles file {source.file}")
     return ServedRoles(source.file, open_without)
 
 
 def served_identities(
-    settings: Settings, closing: Callable[[Close], None]
+    settings: Settings, stored: StoredIdentities | None, closing: Callable[[Close], None]
 ) -> dict[Service, ServedIdentities]:
     """One judge for each service; all use the same keys and roles. None if no tokens are accepted.
 
-    `closing` is given what to call at the end. Raises: ConfigError.
+    `stored` are those of the store, if it is a database. `closing` is given what to call at the
+    end. Raises: ConfigError.
     """
     oauth = settings.oauth
     if oauth is None:
         return {}
     try:
-        roles = served_roles(settings, open_without=oauth.keys is None)
+        roles = served_roles(settings, oauth.keys is None, stored)
         keys = None if oauth.keys is None else _token_keys(oauth.keys, closing)
     except (OSError, ValueError) as error:
         raise ConfigError(f"bearer tokens: {error}") from None
@@ -134,9 +142,13 @@ def _token_keys(keys: str, closing: Callable[[Close], None]) -> TokenKeys:
     return source
 
 
-def served_accounts(settings: Settings) -> ServedAccounts:
-    """Return the accounts, of which none may expose the well-known key. Raises: ConfigError."""
+def served_accounts(settings: Settings, stored: StoredIdentities | None = None) -> ServedAccounts:
+    """Return the accounts, of which none may expose the well-known key.
+
+    `stored` are those of the store, if it is a database. Raises: ConfigError.
+    """
     sources = settings.accounts
+    rows = stored.accounts if stored is not None and accounts_in_store(settings) else None
 
     def admit(accounts: tuple[Account, ...]) -> None:
         try:
@@ -148,7 +160,14 @@ def served_accounts(settings: Settings) -> ServedAccounts:
         raise ConfigError(f"there is no accounts file {sources.file}")
     try:
         call_soon = asyncio.get_running_loop().call_soon
-        return ServedAccounts(sources.fixed, sources.file, development_account(), admit, call_soon)
+        return ServedAccounts(
+            sources.fixed,
+            sources.file if rows is None else None,
+            development_account(),
+            admit,
+            call_soon,
+            rows=rows,
+        )
     except (AccountsError, OSError) as error:
         raise ConfigError(str(error)) from None
 
@@ -202,18 +221,22 @@ def console_facts(
 def _identity_files(settings: Settings, accounts: ServedAccounts) -> IdentityFiles:
     return IdentityFiles(
         accounts.source_of,
-        accounts.file is not None,
-        _file_flag("--accounts-file", accounts.file, settings.data, ACCOUNTS_FILE_NAME),
-        _file_flag("--roles-file", settings.roles.file, settings.data, ROLES_FILE_NAME),
+        accounts.file is not None or accounts.rows is not None,
+        _flags_of(settings, accounts_in_store(settings), "--accounts-file", accounts.file),
+        _flags_of(settings, roles_in_store(settings), "--roles-file", settings.roles.file),
     )
 
 
-def _file_flag(flag: str, file: Path | None, data: Path | None, usual: str) -> str:
-    """Return what makes a command of this machine change the file; "" without a file."""
+def _flags_of(settings: Settings, in_store: bool, flag: str, file: Path | None) -> str:
+    """Return what makes a command of this machine change the file, or the store; "" without
+    either."""
+    if in_store and settings.store is not None:
+        return settings.store.flags
     if file is None:
         return ""
-    if data is not None and file == data / usual:
-        return shlex.join(("--data", str(data.resolve())))
+    usual = (ACCOUNTS_FILE_NAME, ROLES_FILE_NAME)
+    if settings.data is not None and file in [settings.data / name for name in usual]:
+        return shlex.join(("--data", str(settings.data.resolve())))
     return shlex.join((flag, str(file.resolve())))
 
 

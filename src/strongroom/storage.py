@@ -14,14 +14,26 @@ from typing import TYPE_CHECKING
 
 from strongroom.auth.accounts import AccountsError
 from strongroom.clock import Clock
-from strongroom.config import DEFAULT_DATA, ConfigError, Settings
+from strongroom.config import (
+    DEFAULT_DATA,
+    ConfigError,
+    Settings,
+    accounts_in_store,
+    roles_in_store,
+)
 from strongroom.database import DatabaseSettings
 from strongroom.engines.base import EngineError
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.disk.directory import DirectoryLayout
 from strongroom.engines.memory import MemoryEngine
 from strongroom.servers.identities.accounts_file import ServedAccounts
-from strongroom.servers.identities.start_checks import check_held_accounts, warn_of_unused_roles
+from strongroom.servers.identities.start_checks import (
+    check_held_accounts,
+    check_unused_file,
+    warn_of_unused_roles,
+)
+from strongroom.servers.identities.stored_rows import StoredIdentities
+from strongroom.services.core.identities import DamagedRecord, StoreIdentities
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:
@@ -107,13 +119,44 @@ def _make_own(data: Path) -> None:
         )
 
 
+async def stored_identities(
+    settings: Settings, store: MemoryEngine | EmbeddedEngine | PostgresEngine
+) -> StoredIdentities | None:
+    """Return the accounts and roles of a database, as they are now; None without a database.
+
+    Raises: ConfigError: files of them would no longer be used, and the store has none;
+        DataUnusable.
+    """
+    if settings.store is None:
+        return None
+    stored = StoredIdentities(StoreIdentities(store), settings.store.shown)
+    try:
+        await stored.read()
+    except EngineError as error:
+        raise DatabaseAway(f"{settings.store.shown}: {error}") from error
+    except DamagedRecord as error:
+        raise DataUnusable(f"{settings.store.shown}: accounts or roles: {error}") from error
+    try:
+        _check_files(settings, stored, settings.store.flags)
+    except ValueError as error:
+        raise ConfigError(str(error)) from None
+    return stored
+
+
+def _check_files(settings: Settings, stored: StoredIdentities, database: str) -> None:
+    accounts = settings.accounts.file if accounts_in_store(settings) else None
+    check_unused_file("--accounts-file", accounts, stored.accounts, database)
+    roles = settings.roles.file if roles_in_store(settings) else None
+    check_unused_file("--roles-file", roles, stored.roles, database)
+
+
 async def check_identities(
     settings: Settings,
     store: MemoryEngine | EmbeddedEngine | PostgresEngine,
     accounts: ServedAccounts,
 ) -> None:
     """Compare the accounts that are served with those that the store has. Raises: ConfigError."""
-    if settings.oauth is None:
+    if settings.oauth is None and not roles_in_store(settings):
         warn_of_unused_roles(settings.roles.file)
     if isinstance(store, MemoryEngine):
         return

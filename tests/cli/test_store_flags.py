@@ -50,10 +50,11 @@ def test_the_url_may_come_from_the_environment_or_a_file(tmp_path: Path) -> None
     file.chmod(0o600)
     named = DatabaseSettings(WITH_PASSWORD)
     assert settings({}, STRONGROOM_STORE=WITH_PASSWORD).store == named
-    assert settings({"store-file": [str(file)]}).store == named
-    assert settings({}, STRONGROOM_STORE_FILE=str(file)).store == named
+    in_file = DatabaseSettings(WITH_PASSWORD, file=file)
+    assert settings({"store-file": [str(file)]}).store == in_file
+    assert settings({}, STRONGROOM_STORE_FILE=str(file)).store == in_file
     # A flag counts more than a variable.
-    assert settings({"store-file": [str(file)]}, STRONGROOM_STORE=URL).store == named
+    assert settings({"store-file": [str(file)]}, STRONGROOM_STORE=URL).store == in_file
 
 
 def refused(*flags: str, **environment: str) -> tuple[int, str]:

@@ -163,21 +163,36 @@ def parse_document(text: bytes) -> tuple[Account, ...]:
         document = msgspec.json.decode(text, type=_AccountsDocument)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise AccountsError(f"the accounts document cannot be read: {error}") from None
-    return _distinct(
-        _account(row.name, list(row.keys)).switched(row.switches) for row in document.accounts
-    )
+    return _distinct(map(_account_of, document.accounts))
 
 
 def serialise_document(accounts: Iterable[Account]) -> bytes:
-    rows = tuple(
-        _AccountRow(
-            account.name,
-            tuple(base64.b64encode(key).decode() for key in account.keys),
-            account.switches,
-        )
-        for account in accounts
-    )
+    rows = tuple(map(_row, accounts))
     return msgspec.json.format(msgspec.json.encode(_AccountsDocument(rows)), indent=2) + b"\n"
+
+
+def parse_row(name: str, text: bytes) -> Account:
+    """Parse one row of an accounts document. `name` is where it was found, and must be its name."""
+    try:
+        account = _account_of(msgspec.json.decode(text, type=_AccountRow))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise AccountsError(f"account {_quoted_name(name)} cannot be read: {error}") from None
+    if account.name != name:
+        raise AccountsError(f"account {_quoted_name(account.name)}: it is kept as another one")
+    return account
+
+
+def serialise_row(account: Account) -> bytes:
+    return msgspec.json.encode(_row(account))
+
+
+def _row(account: Account) -> _AccountRow:
+    keys = tuple(base64.b64encode(key).decode() for key in account.keys)
+    return _AccountRow(account.name, keys, account.switches)
+
+
+def _account_of(row: _AccountRow) -> Account:
+    return _account(row.name, list(row.keys)).switched(row.switches)
 
 
 def _account(name: str, keys: list[str]) -> Account:

@@ -290,3 +290,24 @@ def parse_document(text: bytes) -> Assignments:
 def serialise_document(assignments: Iterable[Assignment]) -> bytes:
     document = _Document(tuple(assignments))
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def parse_row(name: str, text: bytes) -> Assignment:
+    """Parse one row of a roles document. `name` is where it was found: its `row_name`."""
+    try:
+        found = msgspec.json.decode(text, type=Assignment)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise RolesError(f"a role assignment cannot be read: {error}") from None
+    if row_name(found) != name:
+        raise RolesError(f"a role of principal {found.principal!r}: it is kept as another one")
+    return found
+
+
+def serialise_row(assignment: Assignment) -> bytes:
+    return msgspec.json.encode(assignment)
+
+
+def row_name(one: Assignment) -> str:
+    """Return what distinguishes an assignment from all others. Those of a principal sort
+    together."""
+    return "\n".join((one.principal, one.account, one.role, one.resource))

@@ -1,8 +1,8 @@
-"""The accounts and roles of a setup, in the files that the server reads them from.
+"""The accounts and roles of a setup, in the files or the database that the server reads them from.
 
-Lives here: what is added to these files, and what is compared. Must not live here: the files'
-formats (auth/), their replacement (servers/identities/), where they lie (app.py). Keys never change
-here, and are never printed.
+Lives here: what is added there, and what is compared. Must not live here: the formats (auth/), how
+they are changed (servers/identities/), where they lie (app.py). Keys never change here, and are
+never printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,14 @@ from strongroom.auth.accounts import (
     parse_account,
 )
 from strongroom.auth.roles import Assignment, Assignments, RolesError
-from strongroom.servers.identities.roles_file import change_roles, read_roles
+from strongroom.servers.identities.roles_file import (
+    change_roles,
+    change_stored_roles,
+    read_roles,
+    roles_of,
+)
+from strongroom.servers.identities.stored_rows import StoredIdentities
+from strongroom.services.core.identities import NOT_KEPT
 from strongroom.setup.document import AccountSetup, Located, SetupDocument, SetupError
 from strongroom.setup.files import read_key
 from strongroom.setup.report import SetupReport
@@ -77,46 +84,72 @@ def report_accounts(document: SetupDocument, created: list[Account], report: Set
             report.left(f"account {one.name}: it keeps its keys")
 
 
-def make_roles(document: SetupDocument, path: Path, report: SetupReport) -> None:
-    """Add the roles that are missing to the file, which need not exist. Raises: SetupError.
+class _WantedRoles:
+    """The roles of a setup, beside those that there are.
 
-    With `--setup-overwrite`, an account of which the file speaks has those of the file and no
+    With `--setup-overwrite`, an account of which the setup speaks has those of the setup and no
     others.
     """
-    spoken_of = {one.name for one in document.accounts if one.roles is not None}
-    if not spoken_of:
+
+    def __init__(self, document: SetupDocument, report: SetupReport) -> None:
+        self.spoken_of = {one.name for one in document.accounts if one.roles is not None}
+        self._wanted = [
+            role.assignment(one.name) for one in document.accounts for role in one.roles or ()
+        ]
+        self._report = report
+
+    def after(self, before: Assignments) -> Assignments:
+        overwrites = self._report.overwrites
+        wanted = self._wanted
+        kept = tuple(
+            one
+            for one in before
+            if not overwrites or one.account not in self.spoken_of or one in wanted
+        )
+        return (*kept, *(one for one in wanted if one not in kept))
+
+    def tell(self, before: Assignments) -> None:
+        """Say what was made, what was left, and what differs."""
+        report = self._report
+        for one in self._wanted:
+            (report.left if one in before else report.created)(_text(one))
+        for one in before:
+            if one.account in self.spoken_of and one not in self._wanted:
+                if report.overwrites:
+                    report.set(f"{_text(one)} is taken back, since it is not in the file")
+                else:
+                    report.differs(f"{_text(one)} is not in the file")
+
+
+def make_roles(document: SetupDocument, path: Path, report: SetupReport) -> None:
+    """Add the roles that are missing to the file, which need not exist. Raises: SetupError."""
+    wanted = _WantedRoles(document, report)
+    if not wanted.spoken_of:
         return
-    wanted = [role.assignment(one.name) for one in document.accounts for role in one.roles or ()]
     try:
         before = read_roles(path) if path.exists() else ()
-        after = _after(before, wanted, spoken_of, report.overwrites)
-        if after != before:
-            change_roles(path, lambda found: _after(found, wanted, spoken_of, report.overwrites))
+        if wanted.after(before) != before:
+            change_roles(path, wanted.after)
     except (OSError, RolesError) as error:
         raise SetupError(f"{path}: the roles cannot be changed: {error}") from None
-    _report_roles(before, wanted, spoken_of, report)
+    wanted.tell(before)
 
 
-def _after(
-    before: Assignments, wanted: list[Assignment], spoken_of: set[str], overwrites: bool
-) -> Assignments:
-    kept = tuple(
-        one for one in before if not overwrites or one.account not in spoken_of or one in wanted
-    )
-    return (*kept, *(one for one in wanted if one not in kept))
-
-
-def _report_roles(
-    before: Assignments, wanted: list[Assignment], spoken_of: set[str], report: SetupReport
+async def make_stored_roles(
+    document: SetupDocument, stored: StoredIdentities, report: SetupReport
 ) -> None:
-    for one in wanted:
-        (report.left if one in before else report.created)(_text(one))
-    for one in before:
-        if one.account in spoken_of and one not in wanted:
-            if report.overwrites:
-                report.set(f"{_text(one)} is taken back, since it is not in the file")
-            else:
-                report.differs(f"{_text(one)} is not in the file")
+    """Add the roles that are missing to the database. Raises: SetupError."""
+    wanted = _WantedRoles(document, report)
+    if not wanted.spoken_of:
+        return
+    try:
+        before = roles_of(stored.roles.current)
+        if wanted.after(before) != before:
+            await change_stored_roles(stored.store, wanted.after)
+            await stored.read()
+    except (RolesError, *NOT_KEPT) as error:
+        raise SetupError(f"{stored.place}: the roles cannot be changed: {error}") from None
+    wanted.tell(before)
 
 
 def _text(one: Assignment) -> str:

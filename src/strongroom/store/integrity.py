@@ -37,7 +37,14 @@ from strongroom.engines.embedded.upkeep.check import Finding
 from strongroom.semantics.core.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, FoundRecord
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
-from strongroom.store.core import keys, line_keys, records, share_keys, tag_keys
+from strongroom.store.core import (
+    identity_rows,
+    keys,
+    line_keys,
+    records,
+    share_keys,
+    tag_keys,
+)
 from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.store.file.integrity import FilesCheck
 from strongroom.store.queue.integrity import MessagesCheck
@@ -89,6 +96,7 @@ class Integrity:
             b"c": self._note_container,
             b"e": self._entities.take,
             b"f": self._note_share,
+            keys.IDENTITIES: identity_rows.check,
             b"m": self._messages.take,
             b"n": self._files.take,
             b"q": self._note_queue,

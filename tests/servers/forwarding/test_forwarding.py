@@ -154,8 +154,10 @@ def test_a_client_that_writes_the_header_of_the_hop_is_not_believed(pair: Pair) 
 class FromAnotherAddress(Client):
     """Its connections come from another address of loopback than those of the gateways."""
 
-    def connect(self) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(HOST, self.port, source_address=("127.0.0.2", 0))
+    def connect(self, port: int | None = None) -> http.client.HTTPConnection:
+        return http.client.HTTPConnection(
+            HOST, self.port if port is None else port, source_address=("127.0.0.2", 0)
+        )
 
 
 @pytest.mark.parametrize(

@@ -94,6 +94,7 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         needs_standby=values.known("store-needs-standby", bool),
         mode=StoreMode(values.known("store-mode", str)),
         gateway_address=values.one("gateway-address", GatewayAddress),
+        file=file,
     )
 
 

@@ -41,6 +41,9 @@ Must not live here: what the records contain (records.py), or when they are writ
 | tag's entry of a version| `v` + generation | the same + id   | face   | `g`                      |
 | job                     | `j`              | due + stamp + k | face   | `j` (k = its kind)       |
 | line of waiting gateways| `l`              | digest          | face   | `l`                      |
+| account, or its chunk   | `i`              | `a`             | face   | name (+ 0 + number)      |
+| role assignment         | `i`              | `r`             | face   | its words                |
+| when these changed      | `i`              | `a`, `r`        | face   | 0                        |
 
 A generation is the stamp of the container's creation. A container that is deleted and created again
 has another one, so its old blobs are unreachable at once and can be swept later. Snapshots sort
@@ -54,6 +57,9 @@ A message's number is the stamp of its Put. Its key has the time from which it i
 commit that wrote it (i: the index in that commit). A retrieval or update moves it. So a key never
 holds two states, and a reference to an old key is stale. All messages since the queue was last
 cleared, an epoch, are in one partition, so that the next epoch is empty at once.
+
+Accounts and roles are in a store that several gateways may serve. A data directory has files of
+them instead. Each change writes the record "when these changed", whose version tells a gateway.
 
 A map (store/core/extents) locates the bytes of a blob or file, in its owner's partition. Its number
 is the stamp of its creation. A leaf is one of its spans of 64 KiB; `until`, `born` are stamps.
@@ -79,6 +85,10 @@ LEDGER_KEY: Final = Key(True, b"n")
 JOB_KEY: Final = Key(False, b"j")
 SERVICES: Final = b"s"
 JOBS: Final = b"j"
+IDENTITIES: Final = b"i"
+ACCOUNTS: Final = Partition(IDENTITIES, b"a")
+ROLES: Final = Partition(IDENTITIES, b"r")
+IDENTITIES_CHANGED: Final = Key(False, b"\0")
 _SNAPSHOT: Final = b"\x01"
 _DELETED_PLACE: Final = b"d"
 # The first byte of each kind of hidden key.
@@ -482,6 +492,18 @@ def job_ref(partition: bytes) -> Ref:
 def job_times(partition: bytes) -> tuple[int, int]:
     """(due, stamp) of a job's partition name."""
     return int.from_bytes(partition[:8], "big"), int.from_bytes(partition[8:16], "big")
+
+
+def identity(name: str, chunk: int) -> Key:
+    """The key of an account or role assignment, or of a further chunk of a long one. No name holds
+    U+0000, so the chunks sort directly after the first."""
+    return Key(False, name.encode() + (b"\0" + bytes((chunk,)) if chunk else b""))
+
+
+def identity_chunk(key: bytes) -> tuple[str, int]:
+    """(name, chunk) of such a key."""
+    name, _, chunk = key.partition(b"\0")
+    return name.decode("utf-8", "backslashreplace"), int.from_bytes(chunk, "big")
 
 
 def _after(prefix: bytes) -> bytes:

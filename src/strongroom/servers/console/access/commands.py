@@ -19,22 +19,24 @@ PLACE_OPTIONS: Final = {
     Service.TABLE: "--table",
     Service.FILE: "--share",
 }
+_CHANGED_BY_COMMANDS: Final = ("file", "store")
 
 
 def rotate_account(account: Account, source: AccountSource, has_file: bool) -> str:
     """Return the command that gives an account a new key; "" if no command can.
 
     Arguments:
-        has_file: whether the server reads an accounts file, even if there is none yet.
+        has_file: whether the server reads an accounts file, even if there is none yet; or the
+            accounts in its store.
     """
-    if source == "file":
+    if source in _CHANGED_BY_COMMANDS:
         return shlex.join(("strongroom", "account", "rotate", account.name))
     return "strongroom account add NAME" if source == "development" and has_file else ""
 
 
 def remove_old_key(account: Account, source: AccountSource) -> str:
     """Return the command that ends the second key; "" if there is none, or no command can."""
-    if source != "file" or len(account.keys) < 2:
+    if source not in _CHANGED_BY_COMMANDS or len(account.keys) < 2:
         return ""
     return shlex.join(("strongroom", "account", "remove-old-key", account.name))
 
