@@ -90,9 +90,14 @@ class DatabaseSettings:
         return shlex.join(words)
 
 
+def is_postgres(url: str) -> bool:
+    """Return whether a URL names a PostgreSQL, rather than another kind of store."""
+    return url.startswith(("postgresql://", "postgres://"))
+
+
 def check_url(url: str) -> None:
     """Check that libpq reads the URL as it was meant. Raises: UnusableUrl."""
-    if not url.startswith(("postgresql://", "postgres://")):
+    if not is_postgres(url):
         raise UnusableUrl(f"it must be the URL of a PostgreSQL, like {_EXAMPLE}")
     if not url.isprintable() or " " in url:
         raise UnusableUrl("it has a blank or a control character: write %20 for a blank")

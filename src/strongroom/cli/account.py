@@ -1,8 +1,8 @@
-"""`strongroom account`: the accounts of an accounts file and their keys.
+"""`strongroom account`: accounts and their keys, in an accounts file or in a database.
 
-Lives here: flags, and what is shown. Must not live here: the file's format (auth/accounts.py) and
-its replacement (servers/identities/accounts_file.py). A key is never an argument, since `ps` shows
-arguments. A key is printed only by the command that made it, or with `--show`.
+Lives here: flags, and what is shown. Must not live here: where the accounts are (identities/), what
+a file or a row says (auth/accounts.py). A key is never an argument, since `ps` shows arguments. A
+key is printed only by the command that made it, or with `--show`.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import base64
 import json
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.identities import moves
+from strongroom.cli.identities.options import AccountsCommand, place_of
 
 if TYPE_CHECKING:
     from strongroom.auth.accounts import Account
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 _HELP = """
 Accounts and their keys.
 
-A running server sees a change with the next request.
+A running server sees a change with the next request. With --store, --store-file or
+STRONGROOM_STORE, the accounts are those in the PostgreSQL of serve --store, and all
+gateways of it see a change within a second.
 
 Both keys of an account sign: rotate makes a new first key and keeps the one
 before as the second, so that clients can change over; remove-old-key then
@@ -44,27 +47,24 @@ Examples
   strongroom account set orders --immutability on
   strongroom account list --json
   strongroom account add orders --key-stdin < orders.key
+  strongroom account add orders --store-file /etc/strongroom/store
+  strongroom account import --data ./data --store postgresql:///strongroom
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
+app.command("import", cls=AccountsCommand)(moves.import_)
+app.command("export", cls=AccountsCommand)(moves.export)
 
 Name = Annotated[str, typer.Argument(help="3 to 24 lower-case letters and digits.")]
-Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
-File = Annotated[
-    Path | None, typer.Option(help="Accounts file (default: accounts.json in --data).")
-]
 KeyStdin = Annotated[
     bool,
     typer.Option("--key-stdin", help="Read the key (base64) from standard input, don't make one."),
 ]
-_DATA = Path("strongroom-data")
 _LEAVE_DATA = "Remove it even if it has data, which then stays and is not served."
 
 
-@app.command("add")
-def add(
-    name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
-) -> None:
+@app.command("add", cls=AccountsCommand)
+def add(context: typer.Context, name: Name, key_stdin: KeyStdin = False) -> None:
     """Add an account. Prints the key that was made for it."""
     from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME, named_account
 
@@ -77,8 +77,9 @@ def add(
         others[:] = [account.name for account in accounts]
         return (*accounts, named_account(name, (key,)))
 
-    path = change_file(data, accounts_file, edit)
-    _print_result(f"Account {name} is in {path}.", key, key_stdin)
+    place = place_of(context)
+    place.change_accounts(edit)
+    _print_result(f"Account {name} is in {place.accounts_at}.", key, key_stdin)
     if not others and name != DEVELOPMENT_ACCOUNT_NAME:
         typer.echo(
             f"It is the first account there, so a running server ends {DEVELOPMENT_ACCOUNT_NAME}, "
@@ -87,18 +88,16 @@ def add(
         )
 
 
-@app.command("remove")
+@app.command("remove", cls=AccountsCommand)
 def remove(
+    context: typer.Context,
     name: Name,
-    data: Data = _DATA,
-    accounts_file: File = None,
     leave_data: Annotated[bool, typer.Option("--leave-data", help=_LEAVE_DATA)] = False,
 ) -> None:
-    """Remove an account and its keys, if it has no data. The data directory is read for that,
-    beside a running server too."""
-    from strongroom.cli.private_files import held_data_problem
-
-    problem = held_data_problem(data, name, accounts_file is None)
+    """Remove an account and its keys, if it has no data. The data directory or the database is read
+    for that, beside a running server too."""
+    place = place_of(context)
+    problem = place.held_data_problem(name)
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         found = next((account for account in accounts if account.name == name), None)
@@ -120,9 +119,9 @@ def remove(
             fail(Exit.REFUSED, f"{problem}. --leave-data removes the account all the same")
         return tuple(account for account in accounts if account.name != name)
 
-    path = change_file(data, accounts_file, edit)
+    place.change_accounts(edit)
     left = "" if problem is None else " Data that it has stays, and is not served."
-    typer.echo(f"Account {name} is not in {path} any more.{left}")
+    typer.echo(f"Account {name} is not in {place.accounts_at} any more.{left}{place.seen}")
 
 
 def _known(accounts: tuple[Account, ...]) -> str:
@@ -130,32 +129,31 @@ def _known(accounts: tuple[Account, ...]) -> str:
     return f"; there are: {names}" if names else ""
 
 
-@app.command("rotate")
-def rotate(
-    name: Name, data: Data = _DATA, accounts_file: File = None, key_stdin: KeyStdin = False
-) -> None:
+@app.command("rotate", cls=AccountsCommand)
+def rotate(context: typer.Context, name: Name, key_stdin: KeyStdin = False) -> None:
     """Give an account a new first key; its first key until now becomes the second and still works.
 
     A second key that there was before is gone.
     """
     key = _new_key(key_stdin)
-    change_file(data, accounts_file, edit_one(name, lambda account: account.rotated(key)))
+    place = place_of(context)
+    place.change_accounts(edit_one(name, lambda account: account.rotated(key)))
     text = f"Account {name} has a new key; the old one works until remove-old-key {name}."
-    _print_result(text, key, key_stdin)
+    _print_result(text + place.seen, key, key_stdin)
 
 
-@app.command("remove-old-key")
-def remove_old_key(name: Name, data: Data = _DATA, accounts_file: File = None) -> None:
+@app.command("remove-old-key", cls=AccountsCommand)
+def remove_old_key(context: typer.Context, name: Name) -> None:
     """End an account's second key: only the newest one works from now on."""
-    change_file(data, accounts_file, edit_one(name, lambda account: account.without_old_key()))
-    typer.echo(f"Account {name} has one key.")
+    place = place_of(context)
+    place.change_accounts(edit_one(name, lambda account: account.without_old_key()))
+    typer.echo(f"Account {name} has one key.{place.seen}")
 
 
-@app.command("set")
+@app.command("set", cls=AccountsCommand)
 def set_switches(
+    context: typer.Context,
     name: Name,
-    data: Data = _DATA,
-    accounts_file: File = None,
     container_retention: Annotated[
         str | None,
         typer.Option(
@@ -211,9 +209,10 @@ def set_switches(
         set_to.append(account.switched(msgspec.structs.replace(account.switches, **changes)))
         return set_to[-1]
 
-    change_file(data, accounts_file, edit_one(name, change))
+    place = place_of(context)
+    place.change_accounts(edit_one(name, change))
     shown = ", ".join(_switched(set_to[-1])) or "all switches have their defaults"
-    typer.echo(f"Account {name} is set: {shown}.")
+    typer.echo(f"Account {name} is set: {shown}.{place.seen}")
 
 
 def _days(option: str, text: str) -> int:
@@ -242,20 +241,20 @@ def _only_on(option: str, text: str) -> bool:
     return True
 
 
-@app.command("list")
+@app.command("list", cls=AccountsCommand)
 def list_accounts(
-    data: Data = _DATA,
-    accounts_file: File = None,
+    context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     show: Annotated[bool, typer.Option("--show", help="Show the keys too.")] = False,
 ) -> None:
-    """List the accounts of the file."""
-    accounts = read_file(data, accounts_file)
+    """List the accounts of the file or the database."""
+    place = place_of(context)
+    accounts = place.accounts()
     if as_json:
         typer.echo(json.dumps([_facts(account, show) for account in accounts], indent=2))
         return
     if not accounts:
-        typer.echo(f"No accounts in {_path(data, accounts_file)}.")
+        typer.echo(f"No accounts in {place.accounts_at}.")
     for account in accounts:
         keys = "one key" if len(account.keys) == 1 else f"{len(account.keys)} keys"
         typer.echo("  ".join((account.name, keys, *_switched(account))))
@@ -301,12 +300,6 @@ def _texts(account: Account) -> list[str]:
     return [base64.b64encode(key).decode() for key in account.keys]
 
 
-def _path(data: Path, accounts_file: Path | None) -> Path:
-    from strongroom.config import ACCOUNTS_FILE_NAME
-
-    return data / ACCOUNTS_FILE_NAME if accounts_file is None else accounts_file
-
-
 def _new_key(from_stdin: bool) -> bytes:
     from strongroom.auth.accounts import GENERATED_KEY_BYTES
     from strongroom.clock import SystemClock
@@ -323,7 +316,7 @@ def _new_key(from_stdin: bool) -> bytes:
 
 
 def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
-    """Return an edit that changes one account of the file; it fails if the account is absent."""
+    """Return an edit that changes one account; it fails if the account is absent."""
 
     def edit(accounts: tuple[Account, ...]) -> tuple[Account, ...]:
         if all(account.name != name for account in accounts):
@@ -331,32 +324,6 @@ def edit_one(name: str, change: Callable[[Account], Account]) -> Edit:
         return tuple(change(account) if account.name == name else account for account in accounts)
 
     return edit
-
-
-def read_file(data: Path, accounts_file: Path | None) -> tuple[Account, ...]:
-    """Return the accounts of the file; none if there is no file. A bad file ends the command."""
-    from strongroom.auth.accounts import AccountsError
-    from strongroom.servers.identities.accounts_file import read_accounts
-
-    try:
-        return read_accounts(_path(data, accounts_file))
-    except FileNotFoundError:
-        return ()
-    except (OSError, AccountsError) as error:
-        fail(Exit.SETTINGS, str(error))
-
-
-def change_file(data: Path, accounts_file: Path | None, edit: Edit) -> Path:
-    """Replace the contents of the accounts file by the result of `edit`; return the file's path."""
-    from strongroom.auth.accounts import AccountsError
-    from strongroom.servers.identities.accounts_file import change_accounts
-
-    path = _path(data, accounts_file)
-    try:
-        change_accounts(path, edit)
-    except (OSError, AccountsError) as error:
-        fail(Exit.SETTINGS, str(error))
-    return path
 
 
 def _print_result(text: str, key: bytes, given: bool) -> None:

@@ -1,7 +1,7 @@
 """`strongroom container`: the protection of all blobs of a container.
 
 Lives here: flags, and what is shown. Must not live here: how a protection may change
-(semantics/blob/container_protection.py), the file that stores it (auth/accounts.py). Source:
+(semantics/blob/container_protection.py), where it is kept (identities/). Source:
 "Container-level WORM policies for immutable blob data", "Legal holds for immutable blob data".
 """
 
@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.account import Data, File, change_file, edit_one, read_file
+from strongroom.cli.account import edit_one
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.identities.options import AccountsCommand, place_of
 
 if TYPE_CHECKING:
     from strongroom.account_switches import ContainerProtection
     from strongroom.auth.accounts import Account
+    from strongroom.cli.identities.place import IdentityPlace
 
 _HELP = """
 Immutability policies and legal holds of whole containers.
 
-A running server sees a change with the next request. A protected blob can be
+A running server sees a change with the next request; all gateways of a PostgreSQL
+(--store, --store-file, STRONGROOM_STORE) see it within a second. A protected blob can be
 neither changed nor overwritten nor deleted; new blobs can be written. The
 policy protects each blob for so long after its creation. A legal hold protects
 until it is cleared.
@@ -51,17 +53,15 @@ Holds = Annotated[
     list[str] | None,
     typer.Option("--legal-hold", help="A hold's tag, 3 to 23 letters and digits; repeatable."),
 ]
-_DATA = Path("strongroom-data")
 _APPENDS = {"append-blobs": True, "none": False}
 
 Change = Callable[["ContainerProtection"], "ContainerProtection"]
 
 
-@app.command("protect")
+@app.command("protect", cls=AccountsCommand)
 def protect(
+    context: typer.Context,
     place: Place,
-    data: Data = _DATA,
-    accounts_file: File = None,
     retention: Annotated[
         str | None, typer.Option(help="Protect each blob for so long: 1d to 146000d.")
     ] = None,
@@ -87,38 +87,22 @@ def protect(
         after = rules.with_retention(before, days, lock, appends)
         return rules.with_holds(after, legal_hold or ())
 
-    _change(place, data, accounts_file, change)
-    typer.echo(f"Container {place} is protected.")
-    if not _may_exist(place, data):
+    kept = place_of(context)
+    _change(place, kept, change)
+    typer.echo(f"Container {place} is protected.{kept.seen}")
+    account, _, container = place.partition("/")
+    if not kept.may_exist(account, container):
         typer.echo(
-            f"Note: there is no container {place} in {data} now; it is protected once it is "
-            "created.",
+            f"Note: there is no container {place} in {kept.data_at} now; it is protected once it "
+            "is created.",
             err=True,
         )
 
 
-def _may_exist(place: str, data: Path) -> bool:
-    """Return whether a container exists, as far as its data directory can be read."""
-    import apsw
-
-    from strongroom.engines.base import EngineError
-    from strongroom.engines.embedded.upkeep.check import Inspection
-    from strongroom.store.core import keys
-
-    account, _, container = place.partition("/")
-    try:
-        with Inspection(data) as inspection:
-            return inspection.has(keys.container(account, container))
-    except (EngineError, OSError, apsw.Error):
-        # Without FORMAT there is no data yet, and so no container.
-        return (data / "FORMAT").exists()
-
-
-@app.command("unprotect")
+@app.command("unprotect", cls=AccountsCommand)
 def unprotect(
+    context: typer.Context,
     place: Place,
-    data: Data = _DATA,
-    accounts_file: File = None,
     retention: Annotated[
         bool, typer.Option("--retention", help="Remove the policy, which must be unlocked.")
     ] = False,
@@ -134,20 +118,20 @@ def unprotect(
         after = rules.without_retention(before) if retention else before
         return rules.without_holds(after, legal_hold or ())
 
-    _change(place, data, accounts_file, change)
-    typer.echo(f"Container {place} is changed.")
+    kept = place_of(context)
+    _change(place, kept, change)
+    typer.echo(f"Container {place} is changed.{kept.seen}")
 
 
-@app.command("list")
+@app.command("list", cls=AccountsCommand)
 def list_protections(
-    data: Data = _DATA,
-    accounts_file: File = None,
+    context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
     """List the containers that are protected."""
     rows = [
         (f"{account.name}/{name}", protection)
-        for account in read_file(data, accounts_file)
+        for account in place_of(context).accounts()
         for name, protection in sorted(account.switches.containers.items())
     ]
     if as_json:
@@ -197,7 +181,7 @@ def _appends(text: str) -> bool:
     return _APPENDS[text]
 
 
-def _change(place: str, data: Path, accounts_file: Path | None, change: Change) -> None:
+def _change(place: str, kept: IdentityPlace, change: Change) -> None:
     import msgspec
 
     from strongroom.semantics.blob import container_protection as rules
@@ -218,4 +202,4 @@ def _change(place: str, data: Path, accounts_file: Path | None, change: Change) 
             others[container] = after
         return before.switched(msgspec.structs.replace(switches, containers=others))
 
-    change_file(data, accounts_file, edit_one(account, changed))
+    kept.change_accounts(edit_one(account, changed))

@@ -12,14 +12,13 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from strongroom.cli.account import Data, File, read_file
 from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.identities.options import AccountsCommand, place_of
 from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
@@ -35,8 +34,9 @@ that directory alone; --recursive adds everything below it.
 
 The command asks the File service of AZURE_STORAGE_CONNECTION_STRING.
 Without that variable it asks this machine's server with the development
-account. --account takes the key from the accounts file in --data.
---endpoint names another server.
+account. --account takes the key from the accounts file in --data, or from the
+PostgreSQL of serve --store (--store, --store-file, STRONGROOM_STORE). --endpoint
+names another server.
 
 Examples
 
@@ -50,35 +50,31 @@ Examples
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
 
-_DATA = Path("strongroom-data")
 DEFAULT_ENDPOINT = "http://127.0.0.1:10003"
 Place = Annotated[str, typer.Argument(help="SHARE or SHARE/PATH.")]
 Recursive = Annotated[
     bool, typer.Option("--recursive", help="Include everything below the directory, at any depth.")
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-AccountName = Annotated[
-    str | None, typer.Option("--account", help="Use the key of this account of the accounts file.")
-]
+AccountName = Annotated[str | None, typer.Option("--account", help="Use the key of this account.")]
 Endpoint = Annotated[
     str | None, typer.Option(help=f"URL of the File service (default: {DEFAULT_ENDPOINT}).")
 ]
 
 
-@app.command("handles")
+@app.command("handles", cls=AccountsCommand)
 def handles(
+    context: typer.Context,
     place: Place,
     recursive: Recursive = False,
     as_json: AsJson = False,
     account: AccountName = None,
-    endpoint: Endpoint = None,
     *,
-    data: Data = _DATA,
-    accounts_file: File = None,
+    endpoint: Endpoint = None,
 ) -> None:
     """List the handles that SMB clients have open in a share, a directory or a file."""
     path, below = _path_of(place, recursive)
-    with _file_service(account, endpoint, data, accounts_file) as service:
+    with _file_service(context, account, endpoint) as service:
         opens = list(service.handles(path, below=below))
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(one) for one in opens], indent=2))
@@ -89,8 +85,9 @@ def handles(
         typer.echo(_line(one))
 
 
-@app.command("close")
+@app.command("close", cls=AccountsCommand)
 def close(
+    context: typer.Context,
     place: Place,
     handle: Annotated[
         str | None, typer.Option("--handle", help="The id of one handle, as `handles` shows it.")
@@ -98,11 +95,9 @@ def close(
     everything: Annotated[bool, typer.Option("--all", help="Close every handle.")] = False,
     recursive: Recursive = False,
     as_json: AsJson = False,
-    account: AccountName = None,
     *,
+    account: AccountName = None,
     endpoint: Endpoint = None,
-    data: Data = _DATA,
-    accounts_file: File = None,
 ) -> None:
     """Close handles of SMB clients by force. Their locks are freed. Data that a client has cached
     and not sent is lost. A file that is marked for deletion on close is deleted. The exit code is
@@ -112,7 +107,7 @@ def close(
     if handle is not None and not (handle.isascii() and handle.isdigit()):
         fail(Exit.USAGE, f"--handle {handle!r}: give the number that 'files handles' shows")
     path, below = _path_of(place, recursive)
-    with _file_service(account, endpoint, data, accounts_file) as service:
+    with _file_service(context, account, endpoint) as service:
         closed, failed = service.close(path, handle or "*", below=below)
     if as_json:
         typer.echo(json.dumps({"closed": closed, "failed": failed}))
@@ -137,7 +132,7 @@ def _path_of(place: str, recursive: bool) -> tuple[str, bool]:
 
 @contextmanager
 def _file_service(
-    name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
+    context: typer.Context, name: str | None, endpoint: str | None
 ) -> Iterator[FileService]:
     """Yield the File service that the flags name.
 
@@ -146,7 +141,7 @@ def _file_service(
     from strongroom.cli.file_service import FileService, RequestRefused, ServerUnavailable
 
     try:
-        yield FileService(_account(name, endpoint, data, accounts_file))
+        yield FileService(_account(context, name, endpoint))
     except RequestRefused as error:
         fail(Exit.REFUSED, plain(str(error)))
     except ServerUnavailable as error:
@@ -158,9 +153,7 @@ def _is_unicode(text: str) -> bool:
     return not any("\ud800" <= one <= "\udfff" for one in text)
 
 
-def _account(
-    name: str | None, endpoint: str | None, data: Path, accounts_file: Path | None
-) -> AzureAccount:
+def _account(context: typer.Context, name: str | None, endpoint: str | None) -> AzureAccount:
     from strongroom.cli.file_service import is_url, with_endpoint
     from strongroom.coordination.errors import Unsupported
     from strongroom.coordination.stores.azure.account import (
@@ -173,9 +166,10 @@ def _account(
     if endpoint is not None and not is_url(endpoint):
         fail(Exit.USAGE, f"--endpoint {endpoint!r}: give a URL such as {DEFAULT_ENDPOINT}")
     if name is not None:
-        known = next((one for one in read_file(data, accounts_file) if one.name == name), None)
+        kept = place_of(context)
+        known = next((one for one in kept.accounts() if one.name == name), None)
         if known is None:
-            fail(Exit.SETTINGS, f"there is no account {name!r} in the accounts file")
+            fail(Exit.SETTINGS, f"there is no account {name!r} in {kept.accounts_at}")
         account = AzureAccount(name, known.keys[0], "")
         return with_endpoint(account, endpoint or DEFAULT_ENDPOINT)
     text = os.environ.get(CONNECTION_STRING, "") or "UseDevelopmentStorage=true"

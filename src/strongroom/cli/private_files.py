@@ -1,8 +1,8 @@
 """The accounts and roles in a data directory, beside the data itself.
 
-Lives here: whether these files can be read, which accounts with data have no keys, and whether an
-account has data. Must not live here: the files' formats (auth/), how a store names the accounts
-that have data (store/core/held_accounts.py).
+Lives here: whether these files can be read, which accounts with data have no keys, whether an
+account has data, and whether a container exists. Must not live here: the files' formats (auth/),
+how a store names the accounts that have data (store/core/held_accounts.py).
 """
 
 from __future__ import annotations
@@ -53,6 +53,22 @@ def accounts_without_keys(directory: Path, held: Sequence[str]) -> str | None:
         f"{', '.join(missing)}. Put your copy of the file back, unless the server gets them by "
         "--account, --accounts-file or STRONGROOM_ACCOUNTS."
     )
+
+
+def may_exist(directory: Path, account: str, container: str) -> bool:
+    """Return whether a container exists, as far as its data directory can be read."""
+    import apsw
+
+    from strongroom.engines.base import EngineError
+    from strongroom.engines.embedded.upkeep.check import Inspection
+    from strongroom.store.core import keys
+
+    try:
+        with Inspection(directory) as inspection:
+            return inspection.has(keys.container(account, container))
+    except (EngineError, OSError, apsw.Error):
+        # Without FORMAT there is no data yet, and so no container.
+        return (directory / "FORMAT").exists()
 
 
 def held_data_problem(directory: Path, name: str, is_own_file: bool) -> str | None:

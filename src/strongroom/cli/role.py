@@ -1,28 +1,30 @@
-"""`strongroom role`: the roles of users with bearer tokens, in a roles file.
+"""`strongroom role`: the roles of users with bearer tokens, in a roles file or in a database.
 
-Lives here: flags, and what is shown. Must not live here: the file's format and what roles permit
-(auth/roles.py), the file's replacement (servers/identities/roles_file.py).
+Lives here: flags, and what is shown. Must not live here: where the roles are (identities/), what a
+file or a row says and what roles permit (auth/roles.py).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.identities.options import RolesCommand, place_of
 
 if TYPE_CHECKING:
     from strongroom.auth.roles import Assignment, Assignments
+    from strongroom.cli.identities.place import IdentityPlace
 
 _HELP = """
 Roles of users who send bearer tokens (OAuth).
 
-A running server sees a change with the next request. Roles have Azure's names
-and permit what they permit there; strongroom role names lists them.
+A running server sees a change with the next request. With --store, --store-file or
+STRONGROOM_STORE, the roles are those in the PostgreSQL of serve --store, and all
+gateways of it see a change within a second. Roles have Azure's names and permit what
+they permit there; strongroom role names lists them.
 
 PRINCIPAL is the object id of a user, an application or a group, as the claims
 oid (else sub) and groups of a token have it.
@@ -46,23 +48,19 @@ Container = Annotated[str, typer.Option(help="In this container only (roles of b
 Queue = Annotated[str, typer.Option(help="In this queue only (roles of queues).")]
 Table = Annotated[str, typer.Option(help="In this table only (roles of tables).")]
 Share = Annotated[str, typer.Option(help="In this share of files only (roles of files).")]
-Data = Annotated[Path, typer.Option(help="The data directory.", envvar="STRONGROOM_DATA")]
-File = Annotated[Path | None, typer.Option(help="Roles file (default: roles.json in --data).")]
-_DATA = Path("strongroom-data")
 
 
-@app.command("add")
+@app.command("add", cls=RolesCommand)
 def add(
+    context: typer.Context,
     role: Role,
     principal: Principal,
     account: Account,
     container: Container = "",
     queue: Queue = "",
-    table: Table = "",
     *,
+    table: Table = "",
     share: Share = "",
-    data: Data = _DATA,
-    roles_file: File = None,
 ) -> None:
     """Give a user or a group a role in an account, or in one container, queue,
     table or share of it."""
@@ -74,38 +72,37 @@ def add(
             fail(Exit.REFUSED, f"{_text(assignment)}: it is assigned already")
         return (*before, assignment)
 
-    path = _change(data, roles_file, edit)
-    typer.echo(f"{_text(assignment)}: assigned in {path}.")
-    _note_unknown_account(account, data)
+    place = place_of(context)
+    place.change_roles(edit)
+    typer.echo(f"{_text(assignment)}: assigned in {place.roles_at}.")
+    _note_unknown_account(account, place)
 
 
-def _note_unknown_account(name: str, data: Path) -> None:
+def _note_unknown_account(name: str, place: IdentityPlace) -> None:
     """Say that an account is not known here, as after a typing error. Another source may have
     it, so the role stays."""
     from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
-    from strongroom.cli.account import read_file
 
-    known = [one.name for one in read_file(data, None)] or [DEVELOPMENT_ACCOUNT_NAME]
+    known = [one.name for one in place.accounts()] or [DEVELOPMENT_ACCOUNT_NAME]
     if name not in known:
         typer.echo(
-            f"Note: {data} has no account {name!r} (there are: {', '.join(known)}), so the role "
-            "counts only if the server gets that account from elsewhere.",
+            f"Note: {place.data_at} has no account {name!r} (there are: {', '.join(known)}), so "
+            "the role counts only if the server gets that account from elsewhere.",
             err=True,
         )
 
 
-@app.command("remove")
+@app.command("remove", cls=RolesCommand)
 def remove(
+    context: typer.Context,
     role: Role,
     principal: Principal,
     account: Account,
     container: Container = "",
     queue: Queue = "",
-    table: Table = "",
     *,
+    table: Table = "",
     share: Share = "",
-    data: Data = _DATA,
-    roles_file: File = None,
 ) -> None:
     """Take back what add gave, named by the same words."""
     places = {"blob": container, "queue": queue, "table": table, "file": share}
@@ -116,33 +113,24 @@ def remove(
             fail(Exit.REFUSED, f"{_text(assignment)}: it is not assigned")
         return tuple(one for one in before if one != assignment)
 
-    _change(data, roles_file, edit)
-    typer.echo(f"{_text(assignment)}: removed.")
+    place = place_of(context)
+    place.change_roles(edit)
+    typer.echo(f"{_text(assignment)}: removed.{place.seen}")
 
 
-@app.command("list")
+@app.command("list", cls=RolesCommand)
 def list_roles(
-    data: Data = _DATA,
-    roles_file: File = None,
+    context: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
 ) -> None:
-    """List the role assignments in the roles file."""
-    from strongroom.auth.roles import RolesError
-    from strongroom.servers.identities.roles_file import read_roles
-
-    path = _path(data, roles_file)
-    assignments: Assignments = ()
-    try:
-        assignments = read_roles(path)
-    except FileNotFoundError:
-        pass  # there is no file before the first assignment
-    except (OSError, RolesError) as error:
-        fail(Exit.SETTINGS, str(error))
+    """List the role assignments of the file or the database."""
+    place = place_of(context)
+    assignments = place.roles()
     if as_json:
         typer.echo(json.dumps([_facts(one) for one in assignments], indent=2))
         return
     if not assignments:
-        typer.echo(f"No roles in {path}.")
+        typer.echo(f"No roles in {place.roles_at}.")
     for one in assignments:
         typer.echo(_text(one))
 
@@ -184,23 +172,3 @@ def _facts(one: Assignment) -> dict[str, str]:
         "account": one.account,
         "resource": one.resource,
     }
-
-
-def _path(data: Path, roles_file: Path | None) -> Path:
-    from strongroom.config import ROLES_FILE_NAME
-
-    return data / ROLES_FILE_NAME if roles_file is None else roles_file
-
-
-def _change(
-    data: Path, roles_file: Path | None, edit: Callable[[Assignments], Assignments]
-) -> Path:
-    from strongroom.auth.roles import RolesError
-    from strongroom.servers.identities.roles_file import change_roles
-
-    path = _path(data, roles_file)
-    try:
-        change_roles(path, edit)
-    except (OSError, RolesError) as error:
-        fail(Exit.SETTINGS, str(error))
-    return path

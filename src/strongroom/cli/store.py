@@ -73,13 +73,13 @@ def init(
     """Make the tables of a store that are missing, or print the SQL that makes them."""
     _check_schema(schema)
     if print_sql is not None:
-        _need_driver()
+        need_driver()
         from strongroom.engines.postgres.sql.schema import init_sql
 
         typer.echo(init_sql(schema, print_sql), nl=False)
         return
     database = _database(url, store_file, schema)
-    _need_driver()
+    need_driver()
     from strongroom.engines.postgres.assembly import init_store
 
     _asked(database, init_store(database.url, schema))
@@ -98,7 +98,7 @@ def status(
     It ends with 1 if something needs an operator, and with 69 if the database does not answer."""
     _check_schema(schema)
     database = _database(url, store_file, schema)
-    _need_driver()
+    need_driver()
     import msgspec
 
     from strongroom.cli.watching.store_report import StoreReport, findings, lines
@@ -148,7 +148,7 @@ def _database(url: str | None, file: Path | None, schema: str) -> DatabaseSettin
     fail(Exit.USAGE, f"which database? Give its URL, --store-file or {variable}")
 
 
-def _need_driver() -> None:
+def need_driver() -> None:
     """End the command if the driver is not installed."""
     try:
         import psycopg  # noqa: F401 - what the engine needs

@@ -84,6 +84,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
         table_clock: the clock of the membership table, and of nothing else, in tests; None = that
             of the database, which the gateway then follows, too.
         beats: whether heartbeats are sent by themselves; False in tests that move the clock.
+        makes: whether a store that is missing is made.
     """
 
     connections: int = 8
@@ -94,6 +95,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     schema: str = DEFAULT_SCHEMA
     table_clock: Clock | None = None
     beats: bool = True
+    makes: bool = True
 
 
 DEFAULTS: Final = PostgresOptions()
@@ -131,7 +133,7 @@ async def _writable(address: DatabaseAddress) -> DatabaseSession:
 
 
 async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS) -> PostgresEngine:
-    """Join a store as a gateway. The store is made if the role may.
+    """Join a store as a gateway. The store is made if the role may, unless the options say no.
 
     Raises: Unavailable: no database answers; DatabaseUnfit: it cannot carry the store.
     """
@@ -140,7 +142,7 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
         raise DatabaseUnfit(f"a store needs at least {CONNECTIONS_MIN} connections")
     opener = SessionOpener(address, options.schema, needs_standby=options.needs_standby)
     marks = StoreMarks(options.allows_reset, options.test_clock)
-    await _make_if_missing(opener, marks)
+    await (_make_if_missing(opener, marks) if options.makes else _try(opener))
     database_clock, notices = DatabaseClock(clock), Notices()
     members = SharedTable(
         opener, database_clock, options.table_clock, notices.notified, notices.session_opened
