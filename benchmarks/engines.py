@@ -1,11 +1,14 @@
 """The engines beside each other: the same server on its embedded engine and over PostgreSQL.
 
 The embedded one is paused in the other's turns. The gateway of PostgreSQL is not, since its
-heartbeats would be late; without requests it uses next to nothing.
+heartbeats would be late; without requests it uses next to nothing. Two gateways beside each other
+are compared with one of them alone, by the CPU time of a request.
 """
 
 import itertools
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -25,6 +28,7 @@ EMBEDDED: Final = "embedded"
 POSTGRES: Final = "PostgreSQL"
 CONNECTIONS: Final = 32
 _LISTED: Final = 5_000
+_EACH: Final = 16
 _MEASURED: Final = ("GET 1 KiB", "PUT 1 KiB", "lease cycle", "insert entity")
 
 
@@ -57,15 +61,68 @@ def engines(folder: Path, turns: Turns) -> Iterator[Row]:
         finally:
             gateway.discard()
             embedded.discard()
+        yield from _beside_each_other(database.url, folder, turns)
     finally:
         database.stop()
 
 
-def _over(url: str) -> Command:
+def _over(url: str, *flags: str) -> Command:
     def command(data: Path, ports: list[int]) -> list[str]:
-        return [*strongroom_command(data, ports), "--store", url]
+        return [*strongroom_command(data, ports), "--store", url, *flags]
 
     return command
+
+
+def _beside_each_other(url: str, folder: Path, turns: Turns) -> Iterator[Row]:
+    """Yield what a request costs, at one gateway or at two with as many connections each. With
+    fewer connections a gateway has fewer requests in one statement, so each costs more."""
+    together = _over(url, "--store-schema", "together", "--store-mode", "active-active")
+    both = [Gateway(f"gateway {number}", together, folder / str(number)) for number in (1, 2)]
+    try:
+        for gateway in both:
+            gateway.start()
+        for workload in (*WORKLOADS, *TABLES):
+            if workload.name in _MEASURED:
+                yield _shared_out(both, workload, turns)
+    finally:
+        for gateway in both:
+            gateway.discard()
+
+
+def _shared_out(both: Sequence[Gateway], workload: Workload, turns: Turns) -> Row:
+    numbers = itertools.count(1)
+    workload.prepare(both[0].endpoint_of(workload.service))
+    ways: tuple[tuple[Gateway, ...], ...] = ((both[0],), tuple(both))
+    for gateways in ways:
+        _costs(gateways, workload, numbers, turns.warm_up_s)
+    found: dict[int, list[float]] = {len(gateways): [] for gateways in ways}
+    for gateways in turns.of(ways):
+        found[len(gateways)].append(_costs(gateways, workload, numbers, turns.slice_s))
+    one, two = found[1], found[2]
+    return row(
+        f"CPU of {workload.name} over two gateways", _EACH, "ms", statistics.median(two),
+        statistics.median(one), ratio=ratio_of(two, one), slices=(tuple(two), tuple(one)),
+        other="one gateway",
+    )  # fmt: skip
+
+
+def _costs(
+    gateways: Sequence[Gateway], workload: Workload, numbers: Iterator[int], slice_s: float
+) -> float:
+    """Return the CPU time of all gateways for one request, in milliseconds."""
+    loads = [
+        (gateway, workload.load(
+            gateway.endpoint_of(workload.service), next(numbers), _EACH, slice_s
+        ))
+        for gateway in gateways
+    ]  # fmt: skip
+    before = [cpu_s(gateway.pid) for gateway in gateways]
+    with ThreadPoolExecutor() as threads:
+        reports = list(
+            threads.map(lambda one: one[0].endpoint_of(workload.service).load(one[1]), loads)
+        )
+    used_s = sum(cpu_s(gateway.pid) for gateway in gateways) - sum(before)
+    return used_s * 1000 / max(sum(report.requests for report in reports), 1)
 
 
 def _compared(

@@ -74,6 +74,10 @@ TARGETS_OF_ENGINES: Final = {
     ("lease cycle over PostgreSQL", 32): ratio_at_least(0.35),
     ("insert entity over PostgreSQL", 32): ratio_at_least(0.4),
     ("list a page of 5,000 over PostgreSQL", 1): Target(1.5, at_least=False, of_ratio=True),
+    **{
+        (f"CPU of {name} over two gateways", 16): Target(1.15, at_least=False, of_ratio=True)
+        for name in ("GET 1 KiB", "PUT 1 KiB", "lease cycle", "insert entity")
+    },
 }
 TARGETS_OF_FILES: Final = {
     ("SMB put 256 MiB, encrypted", 1): ratio_at_least(0.3),
