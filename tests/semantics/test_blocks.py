@@ -65,6 +65,16 @@ def test_the_number_of_staged_blocks_is_bounded() -> None:
     assert seen == "409 BlockCountExceedsLimit"
 
 
+@given(st.dictionaries(st.integers(0, 63), st.integers(-50_000, 50_000), min_size=1))
+def test_shares_use_up_the_limit_and_differ_by_one_at_most(counts: dict[int, int]) -> None:
+    excess = sum(counts.values()) - 100_000
+    counts[min(counts)] -= max(0, excess)
+    shares = blocks.shares_of_limit(counts)
+    assert shares.keys() == counts.keys() and sum(shares.values()) == 100_000
+    free = [shares[gateway] - count for gateway, count in counts.items()]
+    assert min(free) >= 0 and max(free) - min(free) <= 1
+
+
 @given(st.binary(min_size=1, max_size=64))
 def test_ids_come_back(decoded: bytes) -> None:
     assert blocks.block_id(blocks.block_id_text(decoded)) == decoded

@@ -15,7 +15,7 @@ from strongroom.services.queue.messages import DeleteMessage, MessageView, PutMe
 from strongroom.services.queue.queues import CreateQueue
 from strongroom.services.queue.retrievals import GetMessages, PeekMessages
 from strongroom.services.sweeper import Sweeper
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.store.integrity import Integrity
 from tests.services import container_calls as given
 
@@ -148,7 +148,7 @@ def message_records(on: Services) -> int:
     """Return how many records queues' messages have, in all keyspaces together. The ledgers of
     several gateways count as one."""
     refs = [ref for ref in stored(on) if ref.partition.keyspace[:1] == b"m"]
-    return sum(not keys.ledger_gateway(ref.key.name) for ref in refs)
+    return sum(not gateway_keys.ledger_gateway(ref.key.name) for ref in refs)
 
 
 def jobs(on: Services) -> int:

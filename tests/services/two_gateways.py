@@ -15,6 +15,7 @@ SHORT: Final = ("test_appends", "test_entities", "test_queues")
 """The modules of which `make test` runs every test over two gateways as well."""
 
 OWN: Final = (
+    "test_gates",
     "test_gateway_races",
     "test_gateway_histories",
     "test_ledgers",
@@ -24,6 +25,7 @@ OWN: Final = (
     "test_sharing_jobs",
     "test_turns",
     "test_two_gateways",
+    "test_uploads",
 )
 """Modules that make several gateways themselves."""
 

@@ -9,7 +9,7 @@ import pytest
 
 from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import Ledger
 from tests.services import queue_calls as given
@@ -104,15 +104,15 @@ async def miscount(on: Services) -> None:
 
 
 async def miscount_elsewhere(on: Services) -> None:
-    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger(-1)))
+    await write(on, gateway_keys.ledger(3).name, message_records.LEDGER.encode(Ledger(-1)))
 
 
 async def leave_a_ledger(on: Services) -> None:
-    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger()))
+    await write(on, gateway_keys.ledger(3).name, message_records.LEDGER.encode(Ledger()))
 
 
 async def forget_the_expiry_job_elsewhere(on: Services) -> None:
-    await write(on, keys.ledger(3).name, message_records.LEDGER.encode(Ledger(0, 7)))
+    await write(on, gateway_keys.ledger(3).name, message_records.LEDGER.encode(Ledger(0, 7)))
 
 
 async def forget_the_expiry_job(on: Services) -> None:

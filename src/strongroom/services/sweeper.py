@@ -30,15 +30,9 @@ from strongroom.engines.gateways import ExclusiveRight
 from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
-from strongroom.services.blob.decisions.background_changes import change_in_background
-from strongroom.services.blob.decisions.changes import (
-    UPLOAD_LIFETIME_TICKS,
-    BlobChange,
-    upload_expiry,
-)
-from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.states.retention import expire_blob
 from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
+from strongroom.services.blob.types.uploads import expire_upload
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
@@ -53,7 +47,7 @@ from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import DamagedRecord, Job, JobKind
-from strongroom.values import JobFacts, Purpose
+from strongroom.values import JobFacts
 
 _PAGE: Final = 64
 _POLL_INTERVAL_S: Final = 1.0
@@ -309,7 +303,7 @@ _WORK: Final[Mapping[JobKind, Callable[[_Given], Awaitable[bool | None]]]] = {
     JobKind.SWEEP_TABLE: lambda to: sweep_table(to.services, to.removal, to.job),
     JobKind.EXPIRE_SHARE: lambda to: expire_share(to.services, to.job, to.stamp),
     JobKind.EXPIRE_BLOB: lambda to: expire_blob(to.services, to.job, to.due),
-    JobKind.EXPIRE_UPLOAD: lambda to: _expire_upload(to.services, to.job),
+    JobKind.EXPIRE_UPLOAD: lambda to: expire_upload(to.services, to.job),
     JobKind.SWEEP_TAGS: lambda to: sweep_tags(to.services, to.removal, to.job),
     JobKind.COPY: lambda to: run_copy(to.services, to.job),
     JobKind.COPY_FILE: lambda to: run_file_copy(to.services, to.job),
@@ -368,22 +362,3 @@ async def _is_container_alive(services: Services, job: Job) -> bool:
     # A later request deleted the container and kept it: that deletion has a job of its own.
     kept = keys.deleted_place(keys.container(account, name), job.generation)
     return await services.store.read([kept]) != [None]
-
-
-async def _expire_upload(services: Services, job: Job) -> None:
-    """End an upload that has been idle for a week. Schedule another check for one that has not."""
-
-    def decide(state: BlobState, change: BlobChange) -> None:
-        upload = state.upload
-        if upload is None or str(upload.number) != job.token:
-            return
-        if upload.touched + UPLOAD_LIFETIME_TICKS > state.now:
-            change.put_job(upload_expiry(upload.number, upload.touched), job)
-            return
-        if state.head is not None and not state.head.committed:
-            change.remove_head()
-        change.end_upload()
-
-    purpose = Purpose.FREEING
-    await change_in_background(services, job.generation, job.blob, decide, purpose=purpose)
-    services.work.set()

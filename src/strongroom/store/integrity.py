@@ -299,8 +299,8 @@ class Integrity:
             yield "something deleted is kept, and no job ends that"
         copy = None if check.head is None else check.head.copy
         wanted: list[tuple[JobKind, str, str]] = []
-        if check.upload is not None:
-            number = str(check.upload.number)
+        if (upload := check.uploads.first) is not None:
+            number = str(upload.number)
             wanted.append(
                 (JobKind.EXPIRE_UPLOAD, number, "blocks are staged, and no job expires them")
             )

@@ -10,14 +10,14 @@ import pytest
 from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys
 from strongroom.store.queue.message_records import LEDGER
 from tests.services import queue_calls as given
 from tests.services.container_calls import run, settle
 from tests.services.gateways.test_two_gateways import pair
 
 Act = Callable[[Services, MessageView], Awaitable[object]]
-FIRST_LEDGER = keys.ledger(0)
+FIRST_LEDGER = gateway_keys.ledger(0)
 
 
 async def put(on: Services, view: MessageView) -> None:
@@ -86,7 +86,7 @@ def test_no_gateway_decides_again_because_of_the_other(first: Act, second: Act) 
 def test_with_one_ledger_for_both_the_later_one_decides_again(
     first: Act, second: Act, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(keys, "ledger", lambda gateway: FIRST_LEDGER)
+    monkeypatch.setattr(gateway_keys, "ledger", lambda gateway: FIRST_LEDGER)
 
     async def scenario() -> None:
         assert await together(first, second) == [1, 2]
@@ -99,7 +99,7 @@ def counts(on: Services) -> dict[int, int]:
     return {
         gateway: LEDGER.decode(record.value).count
         for ref, record in given.stored(on).items()
-        if (gateway := keys.ledger_gateway(ref.key.name)) is not None
+        if (gateway := gateway_keys.ledger_gateway(ref.key.name)) is not None
     }
 
 

@@ -53,6 +53,20 @@ def check_staged_count(count: int) -> None:
         )
 
 
+def shares_of_limit(counts: Mapping[int, int]) -> dict[int, int]:
+    """Divide the uncommitted blocks that are still permitted equally among several gateways.
+
+    Arguments:
+        counts: how many blocks each gateway has counted so far, by its number. Counts below zero
+            are permitted, a sum above the limit is not.
+
+    Returns: the highest count that each may reach. The sum is the limit.
+    """
+    each, left = divmod(limits.UNCOMMITTED_BLOCKS_MAX - sum(counts.values()), len(counts))
+    order = enumerate(sorted(counts.items()))
+    return {gateway: count + each + (place < left) for place, (gateway, count) in order}
+
+
 def block_sources(
     committed: Mapping[bytes, Block], uncommitted: Mapping[bytes, Block]
 ) -> Sources[Block]:

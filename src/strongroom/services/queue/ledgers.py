@@ -19,7 +19,7 @@ from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
 from strongroom.engines.gateways import GATEWAYS_MAX
 from strongroom.services.core.decisions import Decision, Found, ReadOne, Reads
 from strongroom.services.core.runner import Services
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.store.core.records import DamagedRecord
 from strongroom.store.queue.message_records import LEDGER, Ledger
 
@@ -45,7 +45,7 @@ def add_own(services: Services, reads: Reads, partition: Partition) -> ReadOne[L
     gateways = services.store.gateways
     # Alone, any gateway may write the first ledger: no other one changes it meanwhile.
     number = 0 if gateways.is_alone else gateways.number
-    return reads.add(Ref(partition, keys.ledger(number)), LEDGER)
+    return reads.add(Ref(partition, gateway_keys.ledger(number)), LEDGER)
 
 
 def own(found: Found, read: ReadOne[Ledger]) -> Ledger:
@@ -83,7 +83,7 @@ class _Begin(Decision[None], frozen=True):
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
         """Without the first ledger the epoch has ended, and nothing is begun."""
-        first, number = found[self.first], keys.ledger_gateway(self.begun.ref.key.name)
+        first, number = found[self.first], gateway_keys.ledger_gateway(self.begun.ref.key.name)
         if first is None or found[self.begun] is not None or number is None:
             return Commit(None)
         named = msgspec.structs.replace(first, others=(*first.others, number))
@@ -105,7 +105,7 @@ async def read_all(services: Services, partition: Partition) -> Sequence[StoredL
         ledger = LEDGER.decode(record.value)
         if not ledger.others:
             return (StoredLedger(first, ledger, record.version),)
-    items = await store.read_range(partition, True, *keys.ledger_range(), GATEWAYS_MAX)
+    items = await store.read_range(partition, True, *gateway_keys.ledger_range(), GATEWAYS_MAX)
     return [
         StoredLedger(Ref(partition, Key(True, one.name)), LEDGER.decode(one.value), one.version)
         for one in items

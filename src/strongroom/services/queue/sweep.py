@@ -20,7 +20,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.queue import ledgers
 from strongroom.services.queue.ledgers import StoredLedger
 from strongroom.services.queue.message_changes import SWEEP_PAUSE_TICKS, MessagesChange, expiry_job
-from strongroom.store.core import keys, records
+from strongroom.store.core import gateway_keys, keys, records
 from strongroom.store.core.records import Job
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import Expiry, Ledger
@@ -63,7 +63,7 @@ async def _sweep_epoch(
 
 async def _remove_expiry_job(removal: RemovalBatch, epoch: int, item: Item) -> None:
     """Remove the job that would sweep the epoch's expired messages, together with its ledger."""
-    if keys.ledger_gateway(item.name) is None:
+    if gateway_keys.ledger_gateway(item.name) is None:
         return
     due = message_records.LEDGER.decode(item.value).due
     if due:

@@ -16,7 +16,7 @@ from strongroom.semantics.blob.tiers import Rehydration
 from strongroom.semantics.core.copies import Copy
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.kinds import AnyBody
-from strongroom.store.core.records import Codec
+from strongroom.store.core.records import Codec, ShortCodec
 from strongroom.values import (
     BlobKind,
     ContentProperties,
@@ -91,13 +91,30 @@ class BlobRecord(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Upload(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """The blocks staged on a blob. `number` is the stamp of the upload's first block, `id_bytes`
-    the length of all its ids, `touched` the stamp of the last block."""
+    """The blocks staged on a blob, as one gateway counts them. The record of gateway 0 is there
+    during the whole upload.
+
+    Attributes:
+        number: the stamp of the upload's first block.
+        id_bytes: the length of all its ids.
+        count: how many blocks the gateway has staged, less those of any gateway that it has
+            replaced. The sum over all records is the number of staged blocks.
+        touched: the stamp of the gateway's last block.
+        others: in the record of gateway 0, the numbers of the other gateways that have one.
+        share: the highest count of the gateway. The sum over all records is the limit of blocks.
+            Without other gateways it has no meaning.
+        gate_until, gate_by: in the record of gateway 0, the gate of a list that is to be committed.
+            Until then no other gateway stages a block. 0 = there is no gate.
+    """
 
     number: int
     id_bytes: int
     count: int
     touched: int
+    others: tuple[int, ...] = ()
+    share: int = 0
+    gate_until: int = 0
+    gate_by: int = 0
 
 
 class StagedBlock(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -112,7 +129,7 @@ class Retired(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 BLOB: Final = Codec(BlobRecord)
-UPLOAD: Final = Codec(Upload)
+UPLOAD: Final = ShortCodec(Upload, ((), 0, 0, 0))
 STAGED: Final = Codec(StagedBlock)
 RETIRED: Final = Codec(Retired)
 

@@ -12,9 +12,10 @@ from typing import NamedTuple
 from strongroom.engines.base import ContentMissing, Key, Partition
 from strongroom.semantics.core import copies
 from strongroom.store.blob import blob_records
-from strongroom.store.blob.blob_records import BlobRecord, Upload
+from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import HEAD, Body, BodyFindings
 from strongroom.store.blob.bodies.kinds import hidden_kind
+from strongroom.store.blob.upload_integrity import UploadCheck
 from strongroom.store.core import extents, keys
 from strongroom.store.core.keys import Past
 from strongroom.store.core.records import DamagedRecord
@@ -56,7 +57,7 @@ class BlobCheck:
     """The check of one blob: `take` reads its records, `problems` checks them.
 
     Attributes:
-        head, snapshots, versions, upload: the records found; snapshots by their ticks, versions by
+        head, snapshots, versions: the records found; snapshots by their ticks, versions by
             their ids.
         needed: contents that must exist.
         given_up: contents that a retired body names; some may be dropped already.
@@ -67,7 +68,7 @@ class BlobCheck:
         self.head: BlobRecord | None = None
         self.snapshots: dict[int, BlobRecord] = {}
         self.versions: dict[int, BlobRecord] = {}
-        self.upload: Upload | None = None
+        self.uploads = UploadCheck()
         self.needed: set[int] = set()
         self.given_up: set[int] = set()
         self.has_waste = False
@@ -78,7 +79,6 @@ class BlobCheck:
         self._head_map = -1
         self._hidden: dict[bytes, bytes] = {}
         self._claimed: set[bytes] = set()
-        self._staged: dict[int, int] = {}
         self._retired: list[Body] = []
         self._problems: list[str] = []
 
@@ -100,18 +100,18 @@ class BlobCheck:
 
     def _take_hidden(self, record: FoundRecord) -> None:
         name, kind = record.key.name, record.key.name[:1]
+        if self.uploads.take(name, record.value):
+            return
         number = int.from_bytes(name[1:9], "big")
         version = keys.version_id(name)
         if version is not None:
             self.versions[version] = blob_records.BLOB.decode(record.value)
-        elif record.key == keys.UPLOAD_KEY:
-            self.upload = blob_records.UPLOAD.decode(record.value)
         elif kind == keys.RETIRED:
             self._retired += blob_records.RETIRED.decode(record.value).bodies
             self.has_waste = True
         elif kind == keys.STAGED:
             self.needed.add(blob_records.STAGED.decode(record.value).content)
-            self._staged[number] = self._staged.get(number, 0) + 1
+            self.uploads.take_staged(number)
         elif not self._maps.take(name, record.value):
             hidden_kind(name).contents(name, record.value)
             self._hidden[name] = record.value
@@ -132,7 +132,8 @@ class BlobCheck:
             retired = self._inspect(body, beside)
             self.given_up.update(retired.contents)
         self._judge_maps()
-        self._judge_upload()
+        self._problems += self.uploads.problems()
+        self.has_waste = self.has_waste or self.uploads.has_waste
         for name in self._hidden.keys() - self._claimed:
             number = int.from_bytes(name[1:9], "big")
             self._problems.append(hidden_kind(name).orphan_text.format(number))
@@ -220,11 +221,3 @@ class BlobCheck:
             return self._read_content(content)
         except ContentMissing:
             return None
-
-    def _judge_upload(self) -> None:
-        number = None if self.upload is None else self.upload.number
-        if self.upload is not None and self._staged.get(self.upload.number, 0) != self.upload.count:
-            count = self._staged.get(self.upload.number, 0)
-            self._problems.append(f"{count} staged blocks, but {self.upload.count} are counted")
-        if self._staged.keys() - {number}:
-            self.has_waste = True

@@ -21,6 +21,7 @@ Must not live here: what the records contain (records.py), or when they are writ
 | blob's head             | `b` + generation | blob name       | face   | 2                        |
 | version of a blob       | `b` + generation | blob name       | hidden | `v` + id                 |
 | upload in progress      | `b` + generation | blob name       | hidden | `u`                      |
+| same, at gateway N > 0  | `b` + generation | blob name       | hidden | `u` + N                  |
 | staged block            | `b` + generation | blob name       | hidden | `k` + upload, id, number |
 | inline body             | `b` + generation | blob name       | hidden | `i` + ticks (0 = head's) |
 | inline body of a version| `b` + generation | blob name       | hidden | `i` + id + `v`           |
@@ -51,7 +52,7 @@ before their base blob, oldest first, the order in which List Blobs reports them
 
 Previous versions are hidden, so that a plain listing does not read them. A blob with versions has a
 head, or a vacant head, so that scans find it. The keys of tags are in tag_keys.py, more keys of
-shares in share_keys.py, those of lines in line_keys.py.
+shares in share_keys.py, of several gateways in gateway_keys.py, and of lines in line_keys.py.
 
 A message's number is the stamp of its Put. Its key has the time from which it is visible and the
 commit that wrote it (i: the index in that commit). A retrieval or update moves it. So a key never
@@ -279,7 +280,7 @@ def version(of: int) -> Key:
 
 def version_range(first: int = 0) -> tuple[bytes, bytes]:
     """(first, until) of a blob's previous versions, from the id `first` on."""
-    return VERSION + number(first), _after(VERSION)
+    return VERSION + number(first), after(VERSION)
 
 
 def version_id(key: bytes) -> int | None:
@@ -332,7 +333,7 @@ def retired(stamp: int) -> Key:
 
 def retired_range() -> tuple[bytes, bytes]:
     """(first, until) of a partition's retired bodies."""
-    return RETIRED, _after(RETIRED)
+    return RETIRED, after(RETIRED)
 
 
 def staged(upload: int, block_id: bytes, content: int) -> Key:
@@ -396,7 +397,7 @@ def map_data(map_number: int, leaf: int, born: int) -> Key:
 
 def map_ranges() -> list[tuple[bytes, bytes]]:
     """(first, until) of each kind of record of a partition's maps."""
-    return [(kind, _after(kind)) for kind in MAP_KINDS]
+    return [(kind, after(kind)) for kind in MAP_KINDS]
 
 
 def map_number(key: bytes) -> int:
@@ -436,24 +437,7 @@ def message_place(key: bytes) -> bytes:
 
 def message_range() -> tuple[bytes, bytes]:
     """(first, until) of a partition's messages."""
-    return MESSAGE, _after(MESSAGE)
-
-
-def ledger(gateway: int) -> Key:
-    """The key of the ledger that a gateway writes, by its number."""
-    return Key(True, LEDGER_KEY.name + bytes((gateway,))) if gateway else LEDGER_KEY
-
-
-def ledger_range() -> tuple[bytes, bytes]:
-    """(first, until) of the ledgers of all gateways."""
-    return LEDGER_KEY.name, _after(LEDGER_KEY.name)
-
-
-def ledger_gateway(key: bytes) -> int | None:
-    """Return the number of the gateway that writes this ledger; None for any other key."""
-    if key == LEDGER_KEY.name:
-        return 0
-    return key[1] if len(key) == 2 and key[:1] == LEDGER_KEY.name and key[1] else None
+    return MESSAGE, after(MESSAGE)
 
 
 def text(message_number: int, chunk: int) -> Key:
@@ -467,7 +451,7 @@ def expiry(expires: int, message_number: int) -> Key:
 
 def expiry_range() -> tuple[bytes, bytes]:
     """(first, until) of a partition's expiries, the earliest first."""
-    return EXPIRY, _after(EXPIRY)
+    return EXPIRY, after(EXPIRY)
 
 
 def expires_at(key: bytes) -> int:
@@ -506,5 +490,5 @@ def identity_chunk(key: bytes) -> tuple[str, int]:
     return name.decode("utf-8", "backslashreplace"), int.from_bytes(chunk, "big")
 
 
-def _after(prefix: bytes) -> bytes:
+def after(prefix: bytes) -> bytes:
     return prefix[:-1] + bytes((prefix[-1] + 1,))

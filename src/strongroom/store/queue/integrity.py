@@ -13,7 +13,7 @@ from typing import Final
 
 from strongroom.engines.base import Record, Ref
 from strongroom.semantics.queue.messages import NEVER
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.store.core.records import Job, JobKind, QueueRecord
 from strongroom.store.queue import message_records
 from strongroom.store.queue.message_records import Ledger
@@ -63,7 +63,7 @@ class MessagesCheck:
             return False
         name = ref.key.name
         kind, size = name[:1], len(name)
-        gateway = keys.ledger_gateway(name)
+        gateway = gateway_keys.ledger_gateway(name)
         if gateway is not None:
             epoch.ledgers[gateway] = message_records.LEDGER.decode(record.value)
         elif kind == keys.MESSAGE and size == 18:

@@ -15,7 +15,7 @@ from strongroom.store.blob import blob_records, tag_index
 from strongroom.store.blob.blob_records import BlobRecord, Retired, Upload
 from strongroom.store.blob.bodies.body import Body
 from strongroom.store.blob.tag_index import TagChange
-from strongroom.store.core import keys, records
+from strongroom.store.core import gateway_keys, keys, records
 from strongroom.store.core.keys import Past
 from strongroom.store.core.records import Job, JobKind
 from strongroom.values import TICKS_PER_S
@@ -175,8 +175,9 @@ class BlobChange:
         self._before.append(self._expiry_job(upload, put=True))
         return upload
 
-    def put_upload(self, upload: Upload) -> None:
-        self.put(keys.UPLOAD_KEY, blob_records.UPLOAD.encode(upload))
+    def put_upload(self, upload: Upload, gateway: int = 0) -> None:
+        """Write the record in which a gateway counts its blocks."""
+        self.put(gateway_keys.upload(gateway), blob_records.UPLOAD.encode(upload))
 
     def replace_staged(self, key: Key, content: int) -> None:
         """Remove the record and the content of a staged block that is staged again."""
@@ -186,7 +187,8 @@ class BlobChange:
     def end_upload(self) -> None:
         """Its blocks were committed, or the sweeper drops them. No-op without an upload."""
         if self.upload is not None:
-            self.put(keys.UPLOAD_KEY, None)
+            for gateway in (0, *self.upload.others):
+                self.put(gateway_keys.upload(gateway), None)
             self._after.append(self._expiry_job(self.upload, put=False))
             self.sweep()
 

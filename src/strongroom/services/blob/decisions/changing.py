@@ -11,7 +11,7 @@ import msgspec
 
 from strongroom.account_switches import DEFAULT_SWITCHES, ContainerProtection, Switches
 from strongroom.auth.request import Service
-from strongroom.engines.base import Commit, Record, Step, Write, ref_of
+from strongroom.engines.base import Commit, Key, Record, Step, Write, ref_of
 from strongroom.service_properties import ServiceProperties
 from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.decisions.guard import (
@@ -93,13 +93,19 @@ BlobDecision = Callable[[BlobState, BlobChange], T]
 
 
 async def change_blob(
-    services: Services, call: Call[Any], decide: BlobDecision[T], further: Reads | None = None
+    services: Services,
+    call: Call[Any],
+    decide: BlobDecision[T],
+    further: Reads | None = None,
+    upload_key: Key = keys.UPLOAD_KEY,
 ) -> T:
     """Decide on one blob at the serial point and commit durably.
 
     Arguments:
         decide: pure: (state, change) -> result; it collects the writes in `change`.
         further: what `decide` reads in `state.found`, and guards.
+        upload_key: of the record that is `state.upload`. A decision with another one than the first
+            of all must leave the upload in progress.
     """
     call = call.with_pure_authorization()
     account, past = call.target.account, named_past(call)
@@ -117,7 +123,7 @@ async def change_blob(
         place=reads.add(place_ref(call), records.CONTAINER),
         properties=reads.add(properties, records.PROPERTIES),
         head=reads.add(ref_of((partition, keys.HEAD_KEY)), blob),
-        upload=reads.add(ref_of((partition, keys.UPLOAD_KEY)), blob_records.UPLOAD),
+        upload=reads.add(ref_of((partition, upload_key)), blob_records.UPLOAD),
         named=None if past is None else (past, reads.add(ref, blob)),
     )
     if decision.switches.versioning:

@@ -35,6 +35,9 @@ from strongroom.services.blob.states.heads import (
     refuse_pending_copy,
     replace_head,
 )
+from strongroom.services.blob.types import gates, uploads
+from strongroom.services.blob.types.gates import ListTurn
+from strongroom.services.blob.types.uploads import CountAmongAll, OwnCount, UploadRead
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import ReadAll, Reads
 from strongroom.services.core.places import generation_of
@@ -47,7 +50,7 @@ from strongroom.store.blob.bodies.body import Body, BodyPlace, NewBody
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.blob.bodies.listed import make_list
 from strongroom.store.blob.bodies.received import Received
-from strongroom.store.core import keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.values import BlobKind, BlockListKind, ContentProperties, Metadata
 
 _PAGE_RECORDS = 1000
@@ -56,6 +59,9 @@ _BLOCKS_AT_ONCE = 500
 # The most stagings of one block id that one more replaces. Several exist only after concurrent Put
 # Blocks.
 _EARLIER_MAX = 16
+
+
+_Count = OwnCount | CountAmongAll
 
 
 class PutBlock(msgspec.Struct, frozen=True):
@@ -84,25 +90,42 @@ async def put_block(services: Services, call: Call[PutBlock]) -> BlockStaged:
         # Otherwise a Put Block List could be retried for ever, since something was staged each
         # time.
         await services.disposable.of(Precedence).wait_for_holders(partition)
-        refs, reads = await _staged_with_id(services, partition, call.input.block_id), Reads()
-        earlier = reads.add_all(refs, blob_records.STAGED)
-        await changing.change_blob(
-            services,
-            call,
-            lambda state, change: _stage(call, received, earlier, state, change),
-            reads,
-        )
+        while not await _put_staged(services, call, received, partition):
+            pass
     except BaseException:
         received.discard(services.store.contents)
         raise
     return BlockStaged(received.md5, None if with_md5 else received.crc64)
 
 
+async def _put_staged(
+    services: Services, call: Call[PutBlock], received: Received, partition: Partition
+) -> bool:
+    """Return False if the upload has changed since it was read."""
+    gateway, reads = uploads.counting_gateway(services), Reads()
+    upload = await gates.read_upload(services, partition)
+    refs = await _staged_with_id(services, partition, upload, call.input.block_id)
+    earlier = reads.add_all(refs, blob_records.STAGED)
+    count: _Count = OwnCount(gateway)
+
+    def stage(state: BlobState, change: BlobChange) -> None:
+        _stage(call, received, earlier, count, state, change)
+
+    try:
+        await changing.change_blob(services, call, stage, reads, gateway_keys.upload(gateway))
+    except uploads.ShareNeeded:
+        read = await uploads.read_all(services, partition)
+        count = CountAmongAll(gateway, read, read.add_others(reads, partition))
+        try:
+            await changing.change_blob(services, call, stage, reads)
+        except Stale:
+            return False
+    return True
+
+
 async def _staged_with_id(
-    services: Services, partition: Partition, block_id: bytes
+    services: Services, partition: Partition, upload: Upload | None, block_id: bytes
 ) -> tuple[Ref, ...]:
-    (record,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    upload = blob_records.UPLOAD.of(record)
     if upload is None:
         return ()
     first, until = keys.staged_as(upload.number, block_id)
@@ -114,6 +137,7 @@ def _stage(
     call: Call[PutBlock],
     received: Received,
     earlier: ReadAll[StagedBlock],
+    count: _Count,
     state: BlobState,
     change: BlobChange,
 ) -> None:
@@ -123,24 +147,20 @@ def _stage(
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
     refuse_overwrite(call, state.head)
-    block_id, upload = request.block_id, state.upload
-    rules.check_id_length(block_id, None if upload is None else upload.id_bytes)
-    if upload is None:
-        upload = change.begin_upload(len(block_id))
-    count = upload.count + 1
+    block_id, more = request.block_id, 1
+    rules.check_id_length(block_id, None if state.upload is None else state.upload.id_bytes)
+    upload = count.upload(state, change, len(block_id))
     for ref, block in zip(earlier.refs, state.found[earlier], strict=True):
         # Blocks that an ended upload staged may belong to the blob by now.
         if block is not None and keys.staged_upload(ref.key.name) == upload.number:
             change.replace_staged(ref.key, block.content)
-            count -= 1
-    rules.check_staged_count(count)
+            more -= 1
+    count.add(upload, more, state, change)
     content = received.content
     assert content is not None
     staged = StagedBlock(received.size_bytes, content)
     change.put(keys.staged(upload.number, block_id, content), blob_records.STAGED.encode(staged))
     change.adopt(content)
-    touched = msgspec.structs.replace(upload, count=count, touched=change.stamp)
-    change.put_upload(touched)
     # A soft-deleted head stays in its place until a list is committed.
     if state.head is None and state.deleted_head is None:
         change.put_head(_uncommitted(change.stamp))
@@ -169,7 +189,7 @@ class _BlocksRead(msgspec.Struct, frozen=True):
     """The blocks that a list may name, and the state that must be unchanged at the commit."""
 
     body: Body
-    upload: Upload | None
+    upload: UploadRead
     committed: StoredBlockList
     staged: dict[bytes, StagedBlock]
 
@@ -181,15 +201,25 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     await views.check_blob(services, call)
     if request.received is not None:
         intake.verify(request.digests, request.received)
-    retried_read = rereading(services, call)
+    turn = ListTurn(services, call)
     with services.disposable.of(Precedence).hold(keys.blob(generation_of(call), call.target.blob)):
-        while True:
-            try:
-                return await _commit(
-                    services, call, await _read_blocks(services, call, retried_read)
-                )
-            except (Stale, ContentMissing) as reason:
-                await retried_read.prepare_retry(reason)
+        try:
+            return await _commit_in_turn(services, call, turn)
+        except StorageError:
+            await turn.give_up()
+            raise
+
+
+async def _commit_in_turn(
+    services: Services, call: Call[PutBlockList], turn: ListTurn
+) -> BlobWritten:
+    retried_read = rereading(services, call)
+    while True:
+        try:
+            return await _commit(services, call, await _read_blocks(services, call, retried_read))
+        except (Stale, ContentMissing) as reason:
+            await retried_read.prepare_retry(reason)
+            await turn.note_refusal()
 
 
 async def _read_blocks(
@@ -200,11 +230,13 @@ async def _read_blocks(
     head_read = reads.add(Ref(partition, keys.HEAD_KEY), blob_records.BLOB)
     upload_read = reads.add(Ref(partition, keys.UPLOAD_KEY), blob_records.UPLOAD)
     found = await services.read(reads)
-    head, upload = blob_records.shown(found[head_read]), found[upload_read]
+    head = blob_records.shown(found[head_read])
+    # Before the blocks: one that is staged later has changed a record since.
+    upload = await uploads.read_others(services, partition, found[upload_read])
     body = EMPTY if head is None else head.body
     retried_read.note_body(body)
     committed = await body.blocks(BodyPlace(services.store, partition))
-    staged = await _staged(services, partition, upload)
+    staged = await _staged(services, partition, upload.first)
     return _BlocksRead(body, upload, committed, staged.blocks)
 
 
@@ -258,12 +290,17 @@ def _listed_blocks(request: PutBlockList, blocks_read: _BlocksRead) -> Steps[Sto
 async def _commit(
     services: Services, call: Call[PutBlockList], blocks_read: _BlocksRead
 ) -> BlobWritten:
+    partition, reads = keys.blob(generation_of(call), call.target.blob), Reads()
+    others = blocks_read.upload.add_others(reads, partition)
     try:
         chosen = await services.turns.run(_listed_blocks(call.input, blocks_read))
     except StorageError as refusal:
         error = refusal
         await changing.change_blob(
-            services, call, lambda state, change: _refuse(call, blocks_read, state, error)
+            services,
+            call,
+            lambda state, change: _refuse(call, blocks_read, others, state, error),
+            reads,
         )
         raise
     body = await make_list(services.store.contents, chosen)
@@ -271,22 +308,27 @@ async def _commit(
         return await changing.change_blob(
             services,
             call,
-            lambda state, change: _replace(call, blocks_read, body, state, change),
+            lambda state, change: _replace(call, blocks_read, others, body, state, change),
+            reads,
         )
     except BaseException:
         body.discard(services.store.contents)
         raise
 
 
-def _require_current(blocks_read: _BlocksRead, state: BlobState) -> None:
+def _require_current(blocks_read: _BlocksRead, others: ReadAll[Upload], state: BlobState) -> None:
     body = EMPTY if state.head is None else state.head.body
     # The whole upload is compared: the list may name a block that was staged meanwhile.
-    if body != blocks_read.body or state.upload != blocks_read.upload:
+    if body != blocks_read.body or not blocks_read.upload.is_present(state, others):
         raise Stale
 
 
 def _refuse(
-    call: Call[PutBlockList], blocks_read: _BlocksRead, state: BlobState, error: StorageError
+    call: Call[PutBlockList],
+    blocks_read: _BlocksRead,
+    others: ReadAll[Upload],
+    state: BlobState,
+    error: StorageError,
 ) -> None:
     """Refuse a list that names missing blocks, at the serial point too.
 
@@ -295,18 +337,19 @@ def _refuse(
     refuse_pending_copy(state.head)
     refuse_archived(state.head)
     refuse_overwrite(call, state.head)
-    _require_current(blocks_read, state)
+    _require_current(blocks_read, others, state)
     raise error
 
 
 def _replace(
     call: Call[PutBlockList],
     blocks_read: _BlocksRead,
+    others: ReadAll[Upload],
     body: NewBody,
     state: BlobState,
     change: BlobChange,
 ) -> BlobWritten:
-    _require_current(blocks_read, state)
+    _require_current(blocks_read, others, state)
     refuse_archived(state.head)
     request = call.input
     head = replace_head(
@@ -364,8 +407,9 @@ async def get_block_list(services: Services, call: Call[GetBlockList]) -> BlockL
             view = await views.view_blob(services, call, reads, wait=False)
             tiers.require_online(view.blob.tier)
             retried_read.note_body(view.blob.body)
+            read = await uploads.read_others(services, partition, view.found[upload])
             try:
-                return await _lists(services, call, partition, view, view.found[upload])
+                return await _lists(services, call, partition, view, read)
             except (Stale, ContentMissing) as reason:
                 # Blocks were committed or swept during the read. Read the present state.
                 await retried_read.prepare_retry(reason)
@@ -380,7 +424,7 @@ async def _lists(
     call: Call[GetBlockList],
     partition: Partition,
     view: BlobView,
-    upload: Upload | None,
+    upload: UploadRead,
 ) -> BlockList:
     committed = uncommitted = None
     if call.input.committed:
@@ -393,14 +437,13 @@ async def _lists(
 
 
 async def _uncommitted_items(
-    services: Services, partition: Partition, view: BlobView, upload: Upload | None
+    services: Services, partition: Partition, view: BlobView, upload: UploadRead
 ) -> tuple[BlockItem, ...]:
     if view.past is not None or copies.is_pending(view.blob.copy):
         return ()
-    staged = await _staged(services, partition, upload)
-    (again,) = await services.store.read([Ref(partition, keys.UPLOAD_KEY)])
-    now = blob_records.UPLOAD.of(again)
-    if (now and now.number) != (upload and upload.number):
+    staged = await _staged(services, partition, upload.first)
+    now = await uploads.read_again(services, partition, upload)
+    if (now.first and now.first.number) != (upload.first and upload.first.number):
         raise Stale
     if now != upload and not staged.is_consistent:
         raise _StagedMeanwhile
