@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics.core.lines import Line, Ticket, first_ahead, with_ticket
+from strongroom.semantics.core.lines import Line, Ticket, first_ahead, is_over, with_ticket
 
 NOW, LATER = 100, 200
 A = Ticket(10, 0, 1, LATER)
@@ -78,3 +78,19 @@ def test_a_gateway_has_one_ticket_at_most(
     after: Line,
 ) -> None:
     assert with_ticket(line, own, ticket, dead, NOW) == after
+
+
+@pytest.mark.parametrize(
+    ("line", "dead", "over"),
+    [
+        (Line(), (), True),
+        (Line((ENDED,)), (), True),
+        (Line((ENDED, A)), (), False),
+        (Line((ENDED, A)), (A.run,), True),
+        (ALL, (A.run, C.run), False),
+    ],
+)
+def test_a_line_is_over_when_nobody_waits_in_it(
+    line: Line, dead: tuple[tuple[int, int], ...], over: bool
+) -> None:
+    assert is_over(line, dead, NOW) == over

@@ -36,6 +36,7 @@ from strongroom.services.blob.types.uploads import expire_upload
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
+from strongroom.services.core.line_sweep import sweep_lines
 from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
 from strongroom.services.core.turns import Turn
@@ -100,6 +101,7 @@ class Sweeper:
                 self._services.work.clear()
                 try:
                     await write_accesses(self._services)
+                    await sweep_lines(self._services)
                     await self._start_due()
                     waits = False
                 except EngineError as error:

@@ -9,7 +9,7 @@ import pytest
 from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Commit, Key, Partition, Ref, Step, Write
+from strongroom.engines.base import Commit, EngineError, Key, Partition, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
@@ -21,6 +21,7 @@ from strongroom.services.blob import blobs
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.decisions import UNDECODED, Decision, ReadOne, Reads
+from strongroom.services.core.line_sweep import remove_ended_lines
 from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
 from strongroom.services.file.names.permissions import CreatePermission
@@ -44,6 +45,7 @@ from tests.services.container_calls import call, run
 from tests.services.containers import test_deleted_containers, test_immutability
 from tests.services.core import test_reset
 from tests.services.file import test_deleted_shares, test_file_renames, test_share_snapshots
+from tests.services.gateway_histories import DEAD_S
 from tests.services.gateways.test_two_gateways import pair
 from tests.services.handles import test_handle_names
 from tests.services.lines import HELD, Gateways, served
@@ -135,12 +137,17 @@ async def handles(on: Services) -> None:
 
 
 async def waited_in_line() -> None:
-    """Wait at two gateways for a lease."""
+    """Wait for a lease at a gateway that dies, and at another one."""
     gateways, held = Gateways(), HELD["blob"]
     await held.make(gateways.all[0])
     got = await held.get(gateways.all[0], 0)
-    waiters = [await gateways.arrive(held, at) for at in (1, 0)]
-    await served(waiters, held, gateways.all[0], got)
+    lost = await gateways.arrive(held, 1)
+    gateways.store(1).gateways.is_beating = False
+    gateways.store(0).advance(DEAD_S)
+    with pytest.raises(EngineError):
+        await lost
+    await remove_ended_lines(gateways.all[0])
+    await served([await gateways.arrive(held, 0)], held, gateways.all[0], got)
 
 
 async def copied_file() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from strongroom.engines.base import EngineError, Unavailable
 from strongroom.semantics.core import lines
+from strongroom.services.core.line_sweep import remove_ended_lines, sweep_lines
 from tests.services.container_calls import run, settle
 from tests.services.engine_calls import EngineCalls
 from tests.services.gateway_histories import DEAD_S, LATE_S
@@ -135,6 +136,34 @@ def test_a_ticket_that_is_left_behind_counts_until_its_time_is_over(kind: str) -
         gateways.store(1).advance(LONG_S)
         await asyncio.wait_for(waiter, LONG_S)
         assert gateways.lines() == []
+
+    run(test)
+
+
+def test_what_a_dead_gateway_left_is_swept_and_what_others_wait_in_is_not() -> None:
+    async def test() -> None:
+        gateways, _ = await started("blob")
+        waiters = [await gateways.arrive(HELD["blob"], 0)]
+        await HELD["messages"].make(gateways.all[1])
+        waiters += [await gateways.arrive(HELD["messages"], at) for at in (0, 1)]
+        await remove_ended_lines(gateways.all[1])
+        assert len(gateways.lines()) == 2
+        gateways.store(0).gateways.is_beating = False
+        gateways.store(1).advance(DEAD_S)
+        await asyncio.gather(*waiters[:2], return_exceptions=True)
+        await sweep_lines(gateways.all[1])
+        assert len(gateways.lines()) == 1 and not waiters[2].done()
+        waiters[2].cancel()
+
+    run(test)
+
+
+def test_a_gateway_that_is_alone_sweeps_no_lines() -> None:
+    async def test() -> None:
+        gateways = Gateways(1)
+        calls = EngineCalls(gateways.store(0))
+        await sweep_lines(gateways.all[0])
+        assert calls.names == []
 
     run(test)
 

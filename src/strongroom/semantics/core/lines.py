@@ -71,5 +71,10 @@ def with_ticket(
     return Line(tuple(sorted(kept)))
 
 
+def is_over(line: Line, dead: Collection[Run], now: int) -> bool:
+    """Return whether no ticket has an effect any more."""
+    return not _valid(line, dead, now)
+
+
 def _valid(line: Line, dead: Collection[Run], now: int) -> list[Ticket]:
     return [one for one in line.tickets if one.until > now and one.run not in dead]
