@@ -159,9 +159,14 @@ def captured(pair: Pair, path: str = "/box/f") -> bytes:
     write = Peer.stream
 
     async def kept_stream(self: Peer, *, is_fresh: bool = False) -> Any:
-        stream = await write(self, is_fresh=is_fresh)
+        stream: Any = await write(self, is_fresh=is_fresh)
         send = stream.writer.write
-        stream.writer.write = lambda data: (kept.append(bytes(data)), send(data))  # type: ignore[func-returns-value,assignment,method-assign]  # a double
+
+        def keep(data: bytes) -> None:
+            kept.append(bytes(data))
+            send(data)
+
+        stream.writer.write = keep
         return stream
 
     Peer.stream = kept_stream  # type: ignore[method-assign]  # a double

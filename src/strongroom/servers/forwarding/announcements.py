@@ -22,8 +22,10 @@ _FAR: Final = ((socket.AF_INET, "192.0.2.1"), (socket.AF_INET6, "2001:db8::1"))
 
 
 class Announcement(msgspec.Struct, frozen=True, array_like=True):
-    """Attributes:
-    fingerprint: the SHA-256 of the certificate's DER form.
+    """Where a gateway listens, and how it is known.
+
+    Attributes:
+        fingerprint: the SHA-256 of the certificate's DER form.
     """
 
     protocol: int

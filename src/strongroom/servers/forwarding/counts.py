@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
 
 class ForwardCounts:
-    """Attributes:
-    failures: other gateways that could not be asked, or were lost during a request.
-    refused: requests that were refused because nobody could be asked.
-    received: requests of other gateways.
-    unproven: requests at the port for gateways that no gateway has sent.
-    given_up: shares that nobody had used for a while.
+    """What a gateway has counted since its start.
+
+    Attributes:
+        failures: other gateways that could not be asked, or were lost during a request.
+        refused: requests that were refused because nobody could be asked.
+        received: requests of other gateways.
+        unproven: requests at the port for gateways that no gateway has sent.
+        given_up: shares that nobody had used for a while.
     """
 
     def __init__(self) -> None:

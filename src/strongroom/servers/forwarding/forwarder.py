@@ -3,8 +3,8 @@
 Lives here: the choice, when it is made again, and the answer that is passed on. Must not live here:
 connections (peers.py), HTTP (peer_exchange.py), the right itself (share_holds.py).
 
-The choice is made before the body is read. It is made again only if the request cannot have been
-carried out: no gateway was reached, or the one that was asked has said so.
+The choice is made before the body is read. It is made again only if nothing can have been carried
+out: no gateway was reached, or the one that was asked has said so.
 """
 
 from __future__ import annotations

@@ -45,8 +45,8 @@ class Forwarding:
     """It is made on the event loop.
 
     Arguments:
-        address: where the others reach this gateway, as the operator has said; None = at the first
-            of `listening_hosts` that they can connect to, on a free port.
+        address: where the others reach this gateway, as the operator has said. None = on a free
+            port of the first of `listening_hosts` that they can connect to.
 
     Attributes:
         counts: its metrics.

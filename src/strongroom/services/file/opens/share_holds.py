@@ -7,8 +7,8 @@ A gateway takes a share with the first request in it, and keeps it until it stop
 commit checks that its gateway is alive. So a gateway that was paused, and whose shares others have
 taken over, commits nothing more. No decision here needs a guard of its own for that.
 
-A gateway among others gives a share up that it has not used for a while, so that the next request
-decides anew which gateway has it. Nothing of this process may then rely on the share: no handle, no
+A gateway among others gives a share up that it has not used for a while. The next request then
+decides anew which gateway has it. Nothing of this process may rely on the share then: no handle, no
 lock, no request under way. A request counts by its task: whatever it commits, it commits before its
 task ends. So a request that was slow between two steps cannot commit after another gateway's lock.
 
