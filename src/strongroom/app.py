@@ -337,8 +337,8 @@ class App:
         for wanted in service_listeners.listeners(contexts, locator.router, shared, ports):
             await self._open(wanted)
         if forwarding is not None:
-            self._closing.append(forwarding.close)
             await forwarding.open(contexts, shared, self._open)
+            self._closing.append(forwarding.close)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)
         if self.tls is not None:
@@ -392,7 +392,7 @@ class App:
         await self._open(RequestedListener(smb.NAME, listener, flags.port))
 
     async def _open(self, wanted: RequestedListener, own_host: str | None = None) -> int:
-        """Return the port. With a host of its own, it is no port for clients."""
+        """Return the port. With a host of its own, it is not for clients, nor drained with them."""
         host, listener = own_host or self.settings.host_of(wanted.name), wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
@@ -403,8 +403,8 @@ class App:
             reason = error.strerror or str(error)
             refused = RefusedListener(wanted.name, host, wanted.port, reason)
             raise CannotListen(not_listening(host, wanted, reason), refused) from error
-        self._listeners.append(listener)
         if own_host is None:
+            self._listeners.append(listener)
             self.ports[wanted.name] = port
         return port
 

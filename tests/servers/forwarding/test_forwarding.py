@@ -16,7 +16,7 @@ from strongroom.servers.http.settings import Exchange
 from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
 from strongroom.wire.core.http import Request
 from tests.conformance.answer import Answer, expect
-from tests.conformance.client import HOST, Client
+from tests.conformance.client import HOST
 from tests.conformance.sas import account_sas
 from tests.effort import stride
 from tests.servers.forwarding.two_servers import Gateway, TwoServers
@@ -151,15 +151,6 @@ def test_a_client_that_writes_the_header_of_the_hop_is_not_believed(pair: Pair) 
     assert "x-strongroom-forwarded" not in reads[0].headers
 
 
-class FromAnotherAddress(Client):
-    """Its connections come from another address of loopback than those of the gateways."""
-
-    def connect(self, port: int | None = None) -> http.client.HTTPConnection:
-        return http.client.HTTPConnection(
-            HOST, self.port if port is None else port, source_address=("127.0.0.2", 0)
-        )
-
-
 @pytest.mark.parametrize(
     ("condition", "status"),
     [({"sip": "127.0.0.2"}, 200), ({"sip": HOST}, 403), ({"spr": "https"}, 403)],
@@ -168,10 +159,13 @@ def test_a_token_judges_the_client_and_not_the_gateway(
     lasting: Pair, condition: dict[str, Any], status: int
 ) -> None:
     token = account_sas(lasting.credential, ss="f", srt="o", **condition)
+    target = f"{lasting.here.prefix}/box/f?{token}"
     for number in (HOLDER, OTHER):
         port = lasting.both[number].ports["file"]
-        client = FromAnotherAddress(port, lasting.credential, auth=None)
-        assert client.get(f"/box/f?{token}").status == status
+        # From another address of loopback than those of the gateways.
+        client = http.client.HTTPConnection(HOST, port, source_address=("127.0.0.2", 0))
+        client.request("GET", target)
+        assert client.getresponse().status == status
         client.close()
 
 

@@ -82,6 +82,23 @@ def test_a_request_under_way_keeps_the_share_however_long_it_takes() -> None:
     run(test)
 
 
+def test_a_server_that_stops_gives_up_at_once_what_nobody_uses() -> None:
+    async def test() -> None:
+        holder, other = await begun()
+        holds, opens = holder.held.of(ShareHolds), holder.held.of(Opens)
+        gate = Gate(holder)
+        slow = asyncio.ensure_future(do.run(holder, file.DELETE_FILE, "f", OnPath()))
+        await gate.reached.wait()
+        holds.release_unused(opens.has_opens_in)
+        assert await refused(do.look(other, "f")) == BUSY
+        gate.open()
+        await slow
+        holds.release_unused(opens.has_opens_in)
+        assert await refused(do.look(other, "f")) == (404, "ResourceNotFound")
+
+    run(test)
+
+
 def test_a_handle_and_a_mounted_share_keep_it() -> None:
     async def test() -> None:
         holder, _ = await begun()

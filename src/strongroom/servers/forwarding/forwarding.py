@@ -6,7 +6,7 @@ a request. Used by app.py:
     forwarding = Forwarding(services, address, listening_hosts)
     contexts = service_listeners.contexts(..., forward=forwarding.answer)
     await forwarding.open(contexts, shared, open_listener)
-    closing.append(forwarding.close)
+    await forwarding.close()  # once all clients have been answered
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from strongroom.servers.forwarding.counts import ForwardCounts
 from strongroom.servers.forwarding.forwarder import Forwarder
 from strongroom.servers.forwarding.peers import Peers
 from strongroom.servers.forwarding.receiving import gateway_listener
-from strongroom.servers.listener import RequestedListener
+from strongroom.servers.listener import Listener, RequestedListener
 from strongroom.servers.service_listeners import Contexts, Shared, observer
 from strongroom.servers.wanted_ports import GATEWAYS
 from strongroom.services.core.runner import Services
@@ -35,10 +35,11 @@ from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
 
 _SWEEP_EVERY_S: Final = 1.0
+_DRAIN_S: Final = 5.0
 
 
 OpenListener = Callable[[RequestedListener, str], Awaitable[int]]
-"""open(listener, host) -> its port. The listener then ends with the others of the server."""
+"""open(listener, host) -> its port. Unlike listeners for clients, it is drained by `close`."""
 
 
 class Forwarding:
@@ -66,6 +67,7 @@ class Forwarding:
         self._now = asyncio.get_running_loop().time
         self._peers = Peers(self._gateways, self._now)
         self._sweep: asyncio.Task[None] | None = None
+        self._listener: Listener | None = None
         self.counts = ForwardCounts()
         forwarder = Forwarder(services, self._peers, self.counts)
         self.answer = forwarder.answer
@@ -78,16 +80,23 @@ class Forwarding:
         observe = observer(GATEWAYS, shared)
         listener = gateway_listener(contexts, shared, self._certificate, self.counts, observe)
         port = await open_listener(RequestedListener(GATEWAYS, listener, port), host)
+        self._listener = listener
         announced = Announcement(PROTOCOL, host, port, self._certificate.fingerprint)
         await self._gateways.announce(encoded(announced))
         shared.telemetry.add(self.counts)
         self._sweep = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Cut the connections to the others. Requests under way at them end with 503."""
+        """Give the shares up that nobody uses, and answer what others have asked. They ask here
+        as long as this server answers its own clients: until then it has the shares."""
         if self._sweep is not None:
             self._sweep.cancel()
             await asyncio.gather(self._sweep, return_exceptions=True)
+        services = self._services
+        opens = services.held.of(Opens)
+        services.held.of(ShareHolds).release_unused(opens.has_opens_in)
+        if self._listener is not None:
+            await self._listener.drain(_DRAIN_S)
         self._peers.close()
 
     async def _run(self) -> None:

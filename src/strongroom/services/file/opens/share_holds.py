@@ -57,6 +57,9 @@ class _Held:
         self.users[id(user)] = user
         self.idle_since = None
 
+    def idle_s(self, now_s: float) -> float:
+        return 0.0 if self.idle_since is None else now_s - self.idle_since
+
     def is_used(self) -> bool:
         return any(
             not (isinstance(one, asyncio.Task) and one.done()) for one in self.users.values()
@@ -130,16 +133,31 @@ class ShareHolds:
             now_s: of a monotonic clock.
             has_opens: whether a share has handles, or operations in the table of opens.
         """
-        released = []
-        for generation, held in list(self._shares.items()):
-            if generation in self._taking or held.is_used() or has_opens(generation):
+        unused = self._unused(has_opens)
+        for generation, held in self._shares.items():
+            if generation not in unused:
                 held.idle_since = None
             elif held.idle_since is None:
                 held.idle_since = now_s
-            elif now_s - held.idle_since >= IDLE_S:
-                self.release(generation)
-                released.append(generation)
-        return released
+        idle = [
+            generation for generation in unused if self._shares[generation].idle_s(now_s) >= IDLE_S
+        ]
+        for generation in idle:
+            self.release(generation)
+        return idle
+
+    def release_unused(self, has_opens: Callable[[int], bool]) -> None:
+        """Give up the shares that nobody uses now, since this server stops. `has_opens`: as for
+        release_idle."""
+        for generation in self._unused(has_opens):
+            self.release(generation)
+
+    def _unused(self, has_opens: Callable[[int], bool]) -> list[int]:
+        return [
+            generation
+            for generation, held in self._shares.items()
+            if not (generation in self._taking or held.is_used() or has_opens(generation))
+        ]
 
     async def _take(self, services: Services, generation: int) -> bool:
         right = await services.store.gateways.hold(share_name(generation))
