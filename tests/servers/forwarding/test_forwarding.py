@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from strongroom.errors.core import StorageError
 from strongroom.servers.forwarding import forwarder
 from strongroom.servers.http.settings import Exchange
+from strongroom.services.file.handles.opening import connect_share
+from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
 from strongroom.wire.core.http import Request
 from tests.conformance.answer import Answer, expect
@@ -369,6 +372,37 @@ def test_a_share_that_nobody_uses_moves_to_the_next_request(pair: Pair) -> None:
     assert pair.counts.requests == 0
     expect(pair.there.get("/box/f"), 200)
     assert pair.both[HOLDER].forwarding.counts.requests == 1
+
+
+def test_a_mount_gets_a_share_that_the_other_gateway_serves_over_rest_alone(pair: Pair) -> None:
+    """Requests over REST can be forwarded, and clients of SMB cannot."""
+    services = pair.both[OTHER].services
+
+    async def mount() -> ShareAccess:
+        return await asyncio.ensure_future(connect_share(services, pair.here.account, "box"))
+
+    stop = threading.Event()
+    statuses: set[int] = set()
+
+    def read() -> None:
+        client = pair.at(HOLDER)
+        while not stop.is_set():
+            statuses.add(client.get("/box/f").status)
+        client.close()
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    until(lambda: bool(statuses))
+    access = pair.call(mount())
+    until(lambda: pair.both[HOLDER].forwarding.counts.requests > 5)
+    stop.set()
+    reading.join()
+    assert statuses == {200}, "nobody noticed"
+    holder = pair.both[HOLDER].services
+    with pytest.raises(StorageError) as refused:
+        pair.call(connect_share(holder, pair.here.account, "box"))
+    assert refused.value.row.code == "ServerBusy", "a mounted share stays"
+    assert access.share == "box"
 
 
 def test_requests_in_turn_from_several_clients_are_all_answered(lasting: Pair) -> None:

@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from strongroom.engines.gateways import GatewayRun
-from strongroom.servers.forwarding import forwarder, sources
+from strongroom.servers.forwarding import forwarder, questions
 from strongroom.servers.forwarding.announcements import decoded, encoded
 from strongroom.servers.forwarding.certificate import client_context
 from strongroom.servers.forwarding.peers import Peer
@@ -111,8 +111,10 @@ def test_a_restored_request_is_the_one_that_the_client_sent() -> None:
 
 def test_a_question_for_a_source_is_the_same_on_the_other_side() -> None:
     source = LocalSource("acct", "box", 7, "d/f", snapshot=9, trailing_dots=True)
-    asked = sources.decoded(sources.encoded(source, SourceRequest(authorization="Bearer x")))
-    assert asked == sources.Question(source, SourceRequest())
+    asked = questions.for_source(source, SourceRequest(authorization="Bearer x"))
+    assert asked == questions.OpenSource(source, SourceRequest()), "no token leaves the gateway"
+    for question in (asked, questions.GiveUp(7)):
+        assert questions.decoded(questions.encoded(question)) == question
 
 
 def exchanged(port: int, data: bytes, tls: bool = True) -> bytes:

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Final
 
 from strongroom.errors.core import StorageError
-from strongroom.servers.forwarding import sources
+from strongroom.servers.forwarding import questions
 from strongroom.servers.forwarding.counts import ForwardCounts
 from strongroom.servers.forwarding.peer_exchange import PeerExchange, PeerLost, answered_fields
 from strongroom.servers.forwarding.peers import Peer, Peers, PeerUnreachable
@@ -26,7 +26,12 @@ from strongroom.services.core.copies.sources import LocalSource, SourceRequest
 from strongroom.services.core.gateway_runs import GatewayRun
 from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OpenFile
-from strongroom.services.file.opens.share_holds import ShareHolds, served_elsewhere, share_name
+from strongroom.services.file.opens.share_holds import (
+    YIELD_S,
+    ShareHolds,
+    served_elsewhere,
+    share_name,
+)
 from strongroom.wire.core.http import Headers, Request, Response
 
 _PATIENCE_S: Final = 1.5
@@ -72,12 +77,27 @@ class Forwarder:
         """Open a file that is copied, where its share is served (see reading.OpenElsewhere)."""
         if await self._is_here(source.generation):
             return None
-        question = sources.encoded(source, wanted)
-        request = Request("GET", "/", Headers((("Host", "-"),)), EmptyBody())
+        question = questions.encoded(questions.for_source(source, wanted))
         response = await self._settled(
-            source.generation, lambda peer: self._exchange(peer, request, None, question)
+            source.generation, lambda peer: self._exchange(peer, _no_request(), None, question)
         )
-        return None if response is None else sources.opened_by(response)
+        return None if response is None else questions.opened_by(response)
+
+    async def demand(self, generation: int) -> None:
+        """Ask the holder of a share to give it up, and take it then (see ShareHolds.ask)."""
+        peer, question = self._holder(generation), questions.encoded(questions.GiveUp(generation))
+        if peer is None:
+            return
+        try:
+            await self._asked(
+                peer, lambda peer: self._exchange(peer, _no_request(), None, question)
+            )
+        except StorageError:
+            return  # it was lost meanwhile
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + YIELD_S
+        while not await self._holds.take(self._services, generation) and loop.time() < ends:
+            await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _settled(
         self, generation: int, exchange: Callable[[Peer], Awaitable[Response | None]]
@@ -132,13 +152,13 @@ class Forwarder:
             return None
 
     async def _exchange(
-        self, peer: Peer, request: Request, whole: bytes | None, source: bytes = b""
+        self, peer: Peer, request: Request, whole: bytes | None, question: bytes = b""
     ) -> Response | None:
         for is_fresh in (False, True):
             stream = await peer.stream(is_fresh=is_fresh)
             passed = _PassedOn(self, peer, PeerExchange(stream, request), request)
             try:
-                return await passed.response(self._proof(peer, request, source), whole)
+                return await passed.response(self._proof(peer, request, question), whole)
             except PeerLost as error:
                 # A connection that was kept may have ended just then. What may have been carried
                 # out is never sent again, unless that changes nothing.
@@ -150,7 +170,7 @@ class Forwarder:
                     raise self.lost(peer.run, error) from None
         raise self.lost(peer.run, PeerLost("it closed two connections"))
 
-    def _proof(self, peer: Peer, request: Request, source: bytes) -> str:
+    def _proof(self, peer: Peer, request: Request, question: bytes) -> str:
         hop = Hop(
             sender=self._gateways.run,
             target=peer.run,
@@ -159,7 +179,7 @@ class Forwarder:
             mount=request.mount,
             request_id=request.request_id,
             has_host="host" in request.headers,
-            source=source,
+            question=question,
         )
         return self._proofs.header(request, hop, peer.announced.fingerprint)
 
@@ -176,6 +196,11 @@ class Forwarder:
         left_out = self._ration.left_out(run, asyncio.get_running_loop().time())
         if left_out is not None:
             _log.warning("%s%s", text, more(left_out))
+
+
+def _no_request() -> Request:
+    """Of no client: the question is in the header of the hop."""
+    return Request("GET", "/", Headers((("Host", "-"),)), EmptyBody())
 
 
 class _PassedOn:
@@ -209,7 +234,7 @@ class _PassedOn:
                 return None
             raise served_elsewhere()
         own = answered.get("x-ms-request-id") == self._request.request_id
-        if not own and sources.HEADER not in answered:
+        if not own and questions.HEADER not in answered:
             self._end()
             raise PeerUnreachable(f"it does not take this server for a gateway ({exchange.status})")
         response = Response(exchange.status, fields, reason=exchange.reason)

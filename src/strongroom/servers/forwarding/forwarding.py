@@ -72,6 +72,7 @@ class Forwarding:
         forwarder = Forwarder(services, self._peers, self.counts)
         self.answer = forwarder.answer
         services.held.of(OtherGateways).open = forwarder.open_source
+        services.held.of(ShareHolds).ask = forwarder.demand
 
     async def open(self, contexts: Contexts, shared: Shared, open_listener: OpenListener) -> None:
         """Listen for the other gateways, and tell them where. Raises: Unavailable, and as

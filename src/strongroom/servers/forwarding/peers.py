@@ -22,6 +22,7 @@ IDLE_S: Final = 60.0
 """Shorter than the other side keeps them, so that no request meets a connection that ends."""
 _CONNECT_S: Final = 3.0
 _SHUTDOWN_S: Final = 1.0
+_PAUSE_S: Final = 0.2
 _ROOM_S: Final = 5.0
 _BUFFER_BYTES: Final = 256 * 1024
 
@@ -41,6 +42,7 @@ class Peer:
         self._idle: list[PeerStream] = []
         self._open: set[PeerStream] = set()
         self._room = asyncio.Semaphore(STREAMS_MAX)
+        self._failed: tuple[float, str] | None = None
 
     async def stream(self, *, is_fresh: bool = False) -> PeerStream:
         """Return a connection for one request; `give_back` follows. `is_fresh`: nothing was sent on
@@ -92,6 +94,9 @@ class Peer:
 
     async def _connect(self) -> PeerStream:
         host, port = self.announced.host, self.announced.port
+        if self._failed is not None and self._now() - self._failed[0] < _PAUSE_S:
+            # Many requests wait at a time for a gateway that does not answer.
+            raise PeerUnreachable(self._failed[1])
         try:
             async with asyncio.timeout(_CONNECT_S):
                 reader, writer = await asyncio.open_connection(
@@ -103,8 +108,9 @@ class Peer:
                     ssl_shutdown_timeout=_SHUTDOWN_S,
                 )
         except OSError as error:  # TimeoutError and ssl.SSLError are among them
-            text = str(error) or "it takes too long"
-            raise PeerUnreachable(f"no connection to {host} port {port}: {text}") from None
+            text = f"no connection to {host} port {port}: {str(error) or 'it takes too long'}"
+            self._failed = self._now(), text
+            raise PeerUnreachable(text) from None
         if not is_known(writer.get_extra_info("ssl_object"), self.announced.fingerprint):
             writer.transport.abort()
             raise PeerUnreachable(f"at {host} port {port} is another server, by its certificate")

@@ -38,8 +38,8 @@ class Hop(msgspec.Struct, frozen=True, array_like=True):
         mount: see Request.
         request_id: x-ms-request-id of the answer.
         has_host: whether the client sent a Host header.
-        source: the file that is to be read for a copy (sources.py). Then there is no request of a
-            client. It is in no field that a client could fill.
+        question: of the gateway itself (questions.py). Then there is no request of a client. It is
+            in no field that a client could fill.
     """
 
     sender: GatewayRun
@@ -49,7 +49,7 @@ class Hop(msgspec.Struct, frozen=True, array_like=True):
     mount: str
     request_id: str
     has_host: bool
-    source: bytes = b""
+    question: bytes = b""
 
 
 class Proofs:

@@ -18,16 +18,18 @@ import msgspec
 
 from strongroom.auth.request import Service
 from strongroom.errors.core import StorageError
-from strongroom.servers.forwarding import sources
+from strongroom.servers.forwarding import questions
 from strongroom.servers.forwarding.certificate import GatewayCertificate
 from strongroom.servers.forwarding.counts import ForwardCounts
 from strongroom.servers.forwarding.proofs import HEADER_CHARS_MAX, NOT_HERE, Proofs, restore
+from strongroom.servers.forwarding.questions import GiveUp, OpenSource
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.servers.observers import watched
 from strongroom.servers.rationed_log import Ration, more
 from strongroom.servers.requests import pipeline
 from strongroom.servers.service_listeners import Contexts, Shared
 from strongroom.services.file.copies.reading import open_here
+from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.wire.core.http import Request, Response
 
@@ -78,8 +80,8 @@ class _Receiver:
             self._note(request.peer)
             return Response(_FORBIDDEN, close=True)
         self._counts.received += 1
-        if hop.source:
-            return await self._open_source(hop.source)
+        if hop.question:
+            return await self._answered(questions.decoded(hop.question))
         restore(request, hop)
         return await self._answer(request)
 
@@ -94,14 +96,18 @@ class _Receiver:
             self._pressure.refuse_upload(request)
         return await pipeline.respond(self._context, request)
 
-    async def _open_source(self, text: bytes) -> Response:
-        question, services = sources.decoded(text), self._context.services
-        if not await services.held.of(ShareHolds).take(services, question.source.generation):
+    async def _answered(self, question: OpenSource | GiveUp) -> Response:
+        services = self._context.services
+        holds = services.held.of(ShareHolds)
+        if isinstance(question, GiveUp):
+            has_opens = services.held.of(Opens).has_opens_in
+            return questions.given_up(await holds.give_up(question.generation, has_opens))
+        if not await holds.take(services, question.source.generation):
             return Response(_BUSY, [(NOT_HERE, "1")])
         try:
-            return sources.answer_of(await open_here(services, question.source, question.wanted))
+            return questions.answer_of(await open_here(services, question.source, question.wanted))
         except StorageError as error:
-            return sources.refusal_of(error)
+            return questions.refusal_of(error)
 
     def _note(self, peer: str) -> None:
         self._counts.unproven += 1

@@ -59,7 +59,7 @@ from strongroom.services.file.opens.admission import facts_of
 from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, added, modified
 from strongroom.services.file.opens.open_handle import HandleClient, HandleOwner, ShareAccess
 from strongroom.services.file.opens.opens import Opens
-from strongroom.services.file.opens.share_holds import ShareHolds, require_share
+from strongroom.services.file.opens.share_holds import ShareHolds, demand_share
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import keys, records
 from strongroom.store.file.file_records import FileRecord
@@ -73,7 +73,7 @@ _ID_BITS: Final = 1 << 62
 
 async def connect_share(services: Services, account: str, name: str) -> ShareAccess:
     """Return the share that a tree connects to, whatever the case of its name. ServerBusy (RETRY)
-    when another gateway serves the share."""
+    when another gateway serves the share and cannot do without it."""
     share = names.share_of_tree(name)
     record = None
     if share is not None:
@@ -81,7 +81,7 @@ async def connect_share(services: Services, account: str, name: str) -> ShareAcc
         record = records.SHARE.of(stored)
     if share is None or record is None:
         raise StorageError(errors.SHARE_NOT_FOUND)
-    await require_share(services, record.generation)
+    await demand_share(services, record.generation)
     access = ShareAccess(account, share, record.generation)
     # A mounted client cannot go to another gateway, so the share stays here as long as it may.
     services.held.of(ShareHolds).keep_for(record.generation, access)

@@ -12,6 +12,9 @@ decides anew which gateway has it. Nothing of this process may rely on the share
 lock, no request under way. A request counts by its task: whatever it commits, it commits before its
 task ends. So a request that was slow between two steps cannot commit after another gateway's lock.
 
+Requests over REST can be forwarded, and clients of SMB cannot. So a gateway to which a client of SMB
+comes asks the one that has the share to give it up, which it does if it can do without it.
+
 A gateway that takes a share over gives stamps above all those of the gateway before. So the rule of
 snapshots holds too: a commit with a later stamp happened later.
 
@@ -21,7 +24,7 @@ On an engine that one process has to itself, the hold is always granted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 from weakref import WeakValueDictionary
 
@@ -34,6 +37,10 @@ RETRY_AFTER_S: Final = 1
 """The Retry-After of an error. Another gateway may serve the share, or this one may get it soon."""
 IDLE_S: Final = 30.0
 """A share that was not used for so long is given up, if other gateways may serve it."""
+YIELD_S: Final = 1.0
+"""So long a gateway lets requests under way end, and so long it then leaves the share to the one
+that has asked for it."""
+_LOOK_EVERY_S: Final = 0.01
 _BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
 
 
@@ -65,6 +72,9 @@ class _Held:
             not (isinstance(one, asyncio.Task) and one.done()) for one in self.users.values()
         )
 
+    def is_mounted(self) -> bool:
+        return any(not isinstance(one, asyncio.Task) for one in self.users.values())
+
 
 def share_name(generation: int) -> bytes:
     """The name of the right to serve a share."""
@@ -72,11 +82,18 @@ def share_name(generation: int) -> bytes:
 
 
 class ShareHolds:
-    """By their generations."""
+    """By their generations.
+
+    Attributes:
+        ask: asks the gateway that has a share to give it up, and returns when this one may get it;
+            None = no other gateway can be asked.
+    """
 
     def __init__(self) -> None:
         self._shares: dict[int, _Held] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
+        self._yielding: dict[int, float] = {}
+        self.ask: Callable[[int], Awaitable[None]] | None = None
 
     def has(self, generation: int) -> bool:
         """Whether this gateway has the share now, as far as it can know."""
@@ -93,10 +110,11 @@ class ShareHolds:
         """Take a share, unless this gateway has it already. Returns whether it has it. Until the
         caller's task ends, the share is not given up. Raises: Unavailable when this gateway is late
         or dead."""
-        held = self._shares.get(generation)
+        held, task = self._shares.get(generation), asyncio.current_task()
+        if self._is_yielded(generation) and (held is None or id(task) not in held.users):
+            return False
         if held is None:
             held = self._shares[generation] = _Held()
-        task = asyncio.current_task()
         if task is not None:
             held.use(task)
         if held.right is not None:
@@ -146,6 +164,37 @@ class ShareHolds:
             self.release(generation)
         return idle
 
+    async def give_up(self, generation: int, has_opens: Callable[[int], bool]) -> bool:
+        """Give a share up to a gateway that asks for it, unless it is needed here. Requests that are
+        under way end before, and new ones wait. Return whether this gateway has it no more.
+
+        Arguments:
+            has_opens: as for release_idle.
+        """
+        loop = asyncio.get_running_loop()
+        ends = loop.time() + YIELD_S
+        self._yielding[generation] = ends
+        while (held := self._shares.get(generation)) is not None:
+            if held.is_mounted() or loop.time() > ends:
+                self._yielding.pop(generation, None)
+                return False
+            if generation in self._unused(has_opens):
+                self.release(generation)
+                break
+            await asyncio.sleep(_LOOK_EVERY_S)
+        self._yielding[generation] = loop.time() + YIELD_S
+        return True
+
+    def _is_yielded(self, generation: int) -> bool:
+        """Whether it is being given up to another gateway, or was just now."""
+        until = self._yielding.get(generation)
+        if until is None:
+            return False
+        if asyncio.get_running_loop().time() <= until:
+            return True
+        del self._yielding[generation]
+        return False
+
     def release_unused(self, has_opens: Callable[[int], bool]) -> None:
         """Give up the shares that nobody uses now, since this server stops. `has_opens`: as for
         release_idle."""
@@ -179,6 +228,14 @@ def served_elsewhere() -> StorageError:
     """503 ServerBusy, with Retry-After."""
     headers = (("Retry-After", str(RETRY_AFTER_S)),)
     return StorageError(errors.SERVER_BUSY, _BUSY, headers=headers)
+
+
+async def demand_share(services: Services, generation: int) -> None:
+    """As require_share, for a client that cannot go to another gateway."""
+    holds = services.held.of(ShareHolds)
+    if holds.ask is not None and not await holds.take(services, generation):
+        await holds.ask(generation)
+    await require_share(services, generation)
 
 
 async def require_share(services: Services, generation: int) -> None:

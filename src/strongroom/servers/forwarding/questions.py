@@ -1,7 +1,9 @@
-"""A file that is copied by one gateway, and read by the one that serves its share.
+"""What a gateway asks the one that serves a share, beside the requests of clients.
 
-Lives here: the question and the answer as bytes. Must not live here: who may read the file. The
-gateway that asks has authorized the caller, as for a file of a share that it serves itself.
+Lives here: the questions and their answers as bytes. A file that is copied elsewhere is opened and
+read where its share is served. A share is given up to a gateway with a client of SMB. Must not live
+here: who may read the file. The gateway that asks has authorized the caller, as for a file of its
+own shares.
 """
 
 from __future__ import annotations
@@ -18,12 +20,16 @@ from strongroom.services.file.copies.reading import FileSource, OpenFile
 from strongroom.values import ContentProperties, Metadata
 from strongroom.wire.core.http import Response
 
-HEADER: Final = "x-strongroom-source"
+HEADER: Final = "x-strongroom-answer"
 
 
-class Question(msgspec.Struct, frozen=True, array_like=True):
+class OpenSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
     source: LocalSource
     wanted: SourceRequest
+
+
+class GiveUp(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    generation: int
 
 
 class _Opened(msgspec.Struct, frozen=True, array_like=True):
@@ -47,15 +53,27 @@ class _Found(msgspec.Struct, frozen=True, array_like=True, tag=True):
     opened: _Opened
 
 
-def encoded(source: LocalSource, wanted: SourceRequest) -> bytes:
-    # The token was for the check of the source, which is over.
-    return msgspec.msgpack.encode(
-        Question(source, msgspec.structs.replace(wanted, authorization=None))
-    )
+class _Yes(msgspec.Struct, frozen=True, array_like=True, tag=True):
+    """The share is given up, or its gateway needs it."""
+
+    is_given_up: bool
 
 
-def decoded(text: bytes) -> Question:
-    return msgspec.msgpack.decode(text, type=Question)
+def encoded(question: OpenSource | GiveUp) -> bytes:
+    return msgspec.msgpack.encode(question)
+
+
+def decoded(text: bytes) -> OpenSource | GiveUp:
+    return msgspec.msgpack.decode(text, type=OpenSource | GiveUp)
+
+
+def for_source(source: LocalSource, wanted: SourceRequest) -> OpenSource:
+    """Without the token, which was for the check of the source."""
+    return OpenSource(source, msgspec.structs.replace(wanted, authorization=None))
+
+
+def given_up(is_given_up: bool) -> Response:
+    return _response(_Yes(is_given_up))
 
 
 def answer_of(source: OpenFile) -> Response:
@@ -96,7 +114,7 @@ def opened_by(response: Response) -> OpenFile:
     )
 
 
-def _response(content: _Found | _Refused) -> Response:
+def _response(content: _Found | _Refused | _Yes) -> Response:
     text = base64.b64encode(msgspec.msgpack.encode(content)).decode("ascii")
     return Response(200, [(HEADER, text)])
 
