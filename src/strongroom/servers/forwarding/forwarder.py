@@ -34,9 +34,9 @@ from strongroom.services.file.opens.share_holds import (
 )
 from strongroom.wire.core.http import Headers, Request, Response
 
-_PATIENCE_S: Final = 1.5
-"""So long a request waits until it is known who has the share. A table that was seen is up to one
-heartbeat old, and so long a gateway that stops takes to give its shares back."""
+_PATIENCE_S: Final = 2.5
+"""So long a request waits until it is known who has the share. A share that moves takes YIELD_S at
+most, and then everybody knows within a heartbeat."""
 _LOOK_EVERY_S: Final = 0.05
 _LOG_EVERY_S: Final = 30.0
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
@@ -89,14 +89,14 @@ class Forwarder:
         if peer is None:
             return
         try:
-            await self._asked(
-                peer, lambda peer: self._exchange(peer, _no_request(), None, question)
-            )
+            await self._asked(peer, lambda to: self._exchange(to, _no_request(), None, question))
         except StorageError:
             return  # it was lost meanwhile
         loop = asyncio.get_running_loop()
         ends = loop.time() + YIELD_S
-        while not await self._holds.take(self._services, generation) and loop.time() < ends:
+        while loop.time() < ends:
+            if await self._holds.take(self._services, generation):
+                return
             await asyncio.sleep(_LOOK_EVERY_S)
 
     async def _settled(

@@ -12,8 +12,8 @@ decides anew which gateway has it. Nothing of this process may rely on the share
 lock, no request under way. A request counts by its task: whatever it commits, it commits before its
 task ends. So a request that was slow between two steps cannot commit after another gateway's lock.
 
-Requests over REST can be forwarded, and clients of SMB cannot. So a gateway to which a client of SMB
-comes asks the one that has the share to give it up, which it does if it can do without it.
+Requests over REST can be forwarded, and clients of SMB cannot. So a gateway to which such a client
+comes asks the one that has the share to give it up. That one does so if it can do without it.
 
 A gateway that takes a share over gives stamps above all those of the gateway before. So the rule of
 snapshots holds too: a commit with a later stamp happened later.
@@ -85,8 +85,8 @@ class ShareHolds:
     """By their generations.
 
     Attributes:
-        ask: asks the gateway that has a share to give it up, and returns when this one may get it;
-            None = no other gateway can be asked.
+        ask: asks the gateway that has a share to give it up, and waits until it has. None = no
+            other gateway can be asked.
     """
 
     def __init__(self) -> None:
@@ -165,8 +165,8 @@ class ShareHolds:
         return idle
 
     async def give_up(self, generation: int, has_opens: Callable[[int], bool]) -> bool:
-        """Give a share up to a gateway that asks for it, unless it is needed here. Requests that are
-        under way end before, and new ones wait. Return whether this gateway has it no more.
+        """Give a share up to a gateway that asks for it, unless it is needed here. Requests under
+        way end before, and new ones wait. Return whether this gateway has it no more.
 
         Arguments:
             has_opens: as for release_idle.
