@@ -60,7 +60,7 @@ class Running:
             queue_port=free_port(),
             table_port=free_port(),
             file_port=free_port(),
-            accounts=AccountSources(file=self._file),
+            accounts=AccountSources(file=self._file, must_exist=True),
             test_clock=True,
             copy_source_hosts=copy_source_hosts,
             strict=True,
