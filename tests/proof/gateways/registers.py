@@ -1,8 +1,8 @@
 """Histories of registers over several gateways: blobs, entities, transactions, files.
 
 Each is a register with compare-and-swap, and is judged by the shipped model of a blob. Lives here:
-the clients' next calls, and what becomes of them. Must not live here: which gateway is asked
-(ways.py).
+the clients' next calls, and what becomes of them, for any model. Must not live here: which gateway
+is asked (ways.py), append and page blobs (bodies.py).
 """
 
 from __future__ import annotations
@@ -11,13 +11,14 @@ import json
 import random
 import threading
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final
+from typing import Any, Final
 
-from strongroom.testing.history import CompletedCall, History, Verdict, check
+from strongroom.testing.history import CompletedCall, History, Model, Verdict, check
 from strongroom.testing.models import BlobModel, GetContent, Observation, Put, PutIfMatch
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client
 from tests.conformance.concurrency import test_histories as blobs
+from tests.conformance.history_models import ReadBlocks, ReadCells
 from tests.conformance.table import test_table_histories as rows
 from tests.conformance.table_client import JSON_SENT, TableClient, entity, expect_json, query
 from tests.conformance.transactions import Change
@@ -25,44 +26,59 @@ from tests.conformance.transactions import send as send_batch
 from tests.proof.gateways.stamps import RisingStamps
 from tests.proof.gateways.ways import LOST, NotDone
 
-Send = Callable[[str, Hashable], Observation]
+Send = Callable[[str, Hashable], Hashable]
 """Sends a call about an object, and returns what the client saw."""
-Next = Callable[[random.Random, int, str | None], Hashable]
-"""(chance, a new content, the last ETag that the client saw) -> its next call."""
-_NOTHING: Final = Observation(0)
+Next = Callable[[random.Random, int, Any], Hashable]
+"""(chance, a new content, what the client remembers of the object) -> its next call."""
+_NOTHING: Final = "nothing was done"
+_READS: Final = (GetContent, ReadBlocks, ReadCells)
 TOGETHER: Final = ("a", "b", "c")
 
 
+def _etag(call: Hashable, result: Hashable) -> str | None:
+    """What a client remembers of a register: its last ETag."""
+    return result.etag if isinstance(result, Observation) else None
+
+
 class Registers:
-    """The history of some registers of one kind.
+    """The history of some objects of one kind.
 
     Arguments:
-        kind: for people.
-        names: of the registers.
+        names: of the objects.
         next_call: chooses the next call.
+        model: judges each object.
+        memory: (call, result) -> what the client remembers from now on; None = what it did.
     """
 
-    def __init__(self, kind: str, names: Sequence[str], next_call: Next = blobs.next_call) -> None:
-        self.kind = kind
-        self._names, self._next = names, next_call
+    def __init__(
+        self,
+        names: Sequence[str],
+        next_call: Next = blobs.next_call,
+        model: Model[Any] | None = None,
+        memory: Callable[[Hashable, Hashable], object | None] = _etag,
+    ) -> None:
+        self._names, self._next, self._memory = names, next_call, memory
+        self._model = BlobModel() if model is None else model
         self._history = History()
         self._stamps = RisingStamps()
-        self._numbers = iter(range(1, 10**9))
+        self._numbers = iter(range(1, 10**8))
         self._lock = threading.Lock()
 
-    def client(self, number: int, seed: int, client: Client, send: Send) -> Callable[[], None]:
+    def client(self, number: int, seed: str, client: Client, send: Send) -> Callable[[], None]:
         """Return what a client does again and again.
 
         Arguments:
+            seed: of its choices.
             client: whose last answer `send` has got.
         """
-        chance, etags = random.Random(f"{seed} {self.kind} {number}"), dict[str, str]()
+        chance, remembered = random.Random(f"{seed} {number}"), dict[str, object]()
 
         def act() -> None:
             name = chance.choice(self._names)
             with self._lock:
                 content = next(self._numbers)
-            call, least = self._next(chance, content, etags.get(name)), self._stamps.before(name)
+            call = self._next(chance, content, remembered.get(name))
+            least = self._stamps.before(name)
             record = self._history.invoke(f"client {number}", name, call)
             try:
                 seen = send(name, call)
@@ -74,10 +90,11 @@ class Registers:
                 raise
             record.returned(seen)
             last: Answer | None = getattr(client, "last", None)
-            if seen.status in (200, 201) and last is not None:
-                self._stamps.after(name, least, last, writes=not isinstance(call, GetContent))
-            if seen.etag is not None:
-                etags[name] = seen.etag
+            if last is not None and last.status in (200, 201, 204):
+                self._stamps.after(name, least, last, writes=not isinstance(call, _READS))
+            memory = self._memory(call, seen)
+            if memory is not None:
+                remembered[name] = memory
 
         return act
 
@@ -86,7 +103,7 @@ class Registers:
         return [one for one in self._history.operations() if one.result != _NOTHING]
 
     def verdict(self) -> Verdict:
-        return check(self.operations(), BlobModel())
+        return check(self.operations(), self._model)
 
     @property
     def fallen(self) -> list[str]:
@@ -107,7 +124,7 @@ def entity_client(client: TableClient) -> Send:
 def partition_client(client: TableClient, table: str) -> Send:
     """Return how a client sends calls about a partition whose entities are written together."""
 
-    def send(partition: str, call: Hashable) -> Observation:
+    def send(partition: str, call: Hashable) -> Hashable:
         if isinstance(call, GetContent):
             return _whole(client, table, partition)
         return _together(client, table, partition, call)
@@ -157,7 +174,7 @@ def _whole(client: TableClient, table: str, partition: str) -> Observation:
 def file_client(client: Client, share: str) -> Send:
     """Return how a client sends calls about files that exist, of one range each."""
 
-    def send(name: str, call: Hashable) -> Observation:
+    def send(name: str, call: Hashable) -> Hashable:
         target = f"/{share}/{name}"
         if isinstance(call, GetContent):
             answer = client.get(target)

@@ -13,16 +13,17 @@ from typing import Final
 
 from strongroom.testing.history import SearchLimitError, Verdict
 from tests.conformance.blobs import put
+from tests.conformance.client import Client
 from tests.engines.postgres.patience import until
-from tests.proof.gateways import registers
+from tests.proof.gateways import bodies, registers
 from tests.proof.gateways.leases import LEASE_S, AwaitedEnd, Leases
 from tests.proof.gateways.messages import Messages
-from tests.proof.gateways.registers import Registers
+from tests.proof.gateways.registers import Registers, Send
 from tests.proof.gateways.results import Result, commit, keep, left
 from tests.proof.gateways.serving import Serving
 from tests.proof.gateways.ways import Moment, Way, Work
 from tests.proof.postgres.http_load import HttpLoad
-from tests.proof.postgres.http_store import made
+from tests.proof.postgres.http_store import Clients, made
 
 FILES: Final = False
 """Whether files are part of each round. They are once a gateway forwards what concerns a share of
@@ -53,13 +54,17 @@ class Histories:
     def __init__(self, way: Way, name: str, seed: int, *, awaits: bool = True) -> None:
         self._way, self._name, self._seed = way, name, seed
         _make(way, name)
+        blobs = way.clients().blobs
         self.registers = {
-            "blob": Registers("blob", [f"b{one}" for one in range(4)]),
-            "entity": Registers("entity", [f"{name}-{one}" for one in range(4)]),
-            "partition": Registers("partition", ["p0", "p1"], registers.next_of_partition),
+            "blob": Registers([f"b{one}" for one in range(4)]),
+            "entity": Registers([f"{name}-{one}" for one in range(4)]),
+            "partition": Registers(["p0", "p1"], registers.next_of_partition),
+            "list": bodies.lists(name),
+            "log": bodies.logs(blobs, name),
+            "page": bodies.paged(blobs, name),
         }
         if FILES:
-            self.registers["file"] = Registers("file", FILE_NAMES, registers.next_of_file)
+            self.registers["file"] = Registers(FILE_NAMES, registers.next_of_file)
         self.leases = Leases([f"/{name}/la", f"/{name}/lb"])
         self.messages = Messages(name)
         self.awaited = [
@@ -101,22 +106,31 @@ class Histories:
         yield from _explained("message", lambda: self.messages.drain(queues, pass_time))
 
     def _acts(self, number: int) -> Iterator[Callable[[], None]]:
-        name, seed = self._name, self._seed
+        """Yield what one client of each kind does."""
         way = self._way.strict(_PATIENT_S if number < _PATIENT else None)
-        client = way.clients().blobs
-        send = registers.blob_client(client, name)
-        yield self.registers["blob"].client(number, seed, client, send)
-        tables = way.clients().tables
-        yield self.registers["entity"].client(number, seed, tables, registers.entity_client(tables))
-        others = way.clients().tables
-        send = registers.partition_client(others, name)
-        yield self.registers["partition"].client(number, seed, others, send)
-        yield self.leases.client(number, seed, way.clients().blobs)
-        yield self.messages.client(number, seed, way.clients().queues)
-        if FILES:
-            files = way.clients().files
-            send = registers.file_client(files, name)
-            yield self.registers["file"].client(number, seed, files, send)
+        for kind, one in self.registers.items():
+            client, send = self._client(kind, way.clients())
+            yield one.client(number, f"{self._seed} {kind}", client, send)
+        yield self.leases.client(number, self._seed, way.clients().blobs)
+        yield self.messages.client(number, self._seed, way.clients().queues)
+
+    def _client(self, kind: str, own: Clients) -> tuple[Client, Send]:
+        match kind:
+            case "blob":
+                return own.blobs, registers.blob_client(own.blobs, self._name)
+            case "entity":
+                return own.tables, registers.entity_client(own.tables)
+            case "partition":
+                return own.tables, registers.partition_client(own.tables, self._name)
+            case "list":
+                return own.blobs, bodies.list_client(own.blobs)
+            case "log":
+                return own.blobs, bodies.log_client(own.blobs)
+            case "page":
+                return own.blobs, bodies.page_client(own.blobs)
+            case "file":
+                return own.files, registers.file_client(own.files, self._name)
+        raise ValueError(kind)
 
 
 def _make(way: Way, name: str) -> None:

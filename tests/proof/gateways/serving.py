@@ -11,16 +11,21 @@ import signal
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
+from strongroom.account_switches import Switches
+from strongroom.auth.accounts import development_account
+from strongroom.servers.identities.accounts_file import change_accounts
 from tests.engines.postgres.patience import until
 from tests.proof.gateways.ways import Way
 from tests.proof.postgres.gateway import Gateway
 
 _FLAGS: Final = ("--store-mode", "active-active", "--test-clock")
+_ACCOUNT: Final = replace(development_account(), switches=Switches(versioning=True))
 PROGRAM: Final = (sys.executable, "-m", "strongroom")
 _FAKETIME: Final = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
@@ -55,6 +60,7 @@ class Serving:
             for number, url in enumerate(urls):
                 start = starts[number] if starts else PROGRAM
                 name = f"gateway{number}"
+                change_accounts(folder / name / "accounts.json", lambda _: (_ACCOUNT,))
                 self.gateways.append(
                     Gateway(url, folder, name, flags=(*_FLAGS, *flags), start=start)
                 )
