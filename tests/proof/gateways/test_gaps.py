@@ -1,8 +1,8 @@
 """How long what a gateway did is not done: measured for each kind of work, and printed.
 
 A request at a neighbour that needs nothing of a dead gateway is answered as before. A copy of the
-dead one goes on once it counts as dead, after the 10 s of membership.py. A gateway that is stopped
-in order hands over at once.
+dead one goes on once it counts as dead, after the 10 s of membership.py, and a share is served
+again. A gateway that is stopped in order hands over at once.
 """
 
 from __future__ import annotations
@@ -69,6 +69,18 @@ def only(serving: Serving, number: int) -> Client:
     return Way([serving.gateways[number].services.port]).clients().blobs
 
 
+def of_files(serving: Serving, number: int) -> Client:
+    """Return a client of the File service of one gateway."""
+    return Way([serving.gateways[number].services.port], _END_S).clients().files
+
+
+def end(serving: Serving, number: int, *, is_clean: bool) -> None:
+    """Stop a gateway in order, or kill it."""
+    began = time.monotonic()
+    serving.gateways[number].stop() if is_clean else serving.kill(number)
+    print(f"the gateway took {time.monotonic() - began:.2f} s to end", flush=True)
+
+
 def test_a_neighbour_answers_as_before(tmp_path: Path) -> None:
     found = []
     with two(tmp_path) as serving:
@@ -97,6 +109,29 @@ def test_a_copy_goes_on_at_another_gateway(tmp_path: Path, is_clean: bool) -> No
         show("copies of a killed gateway", found, DEAD_S)
 
 
+@pytest.mark.timeout(2400)
+@pytest.mark.parametrize("is_clean", [False, True])
+def test_a_share_is_served_by_another_gateway(tmp_path: Path, is_clean: bool) -> None:
+    with two(tmp_path) as serving:
+        found = [_shared(serving, seed, is_clean=is_clean) for seed in range(max(2, ROUNDS // 2))]
+    if is_clean:
+        show("shares after a clean stop", found, CLEAN_S)
+    else:
+        show("shares of a killed gateway", found, DEAD_S)
+
+
+def _shared(serving: Serving, seed: int, *, is_clean: bool) -> float:
+    """Use a share at a gateway and end that one. Return how long the share was not served then."""
+    serves, share = seed % 2, f"/share{seed}"
+    own, other = of_files(serving, serves), of_files(serving, 1 - serves)
+    made(own.put(f"{share}?restype=share"))
+    made(own.put(f"{share}/a", {"x-ms-content-length": "512", "x-ms-type": "file"}))
+    end(serving, serves, is_clean=is_clean)
+    gap_s = until_done(lambda: other.get(f"{share}/a").body == bytes(512))
+    serving.start(serves)
+    return gap_s
+
+
 def _copied(serving: Serving, seed: int, *, is_clean: bool) -> float:
     """Begin a copy at a gateway and end that one. Return how long the copy took then."""
     runs, target, body = seed % 2, f"/gaps/copy{seed}", b"copied " * 3_000_000
@@ -105,9 +140,7 @@ def _copied(serving: Serving, seed: int, *, is_clean: bool) -> float:
         source = sources.add(f"/{seed}", Source(body, held=True))
         made(own.put(target, {"x-ms-copy-source": source}))
         assert other.head(target)["x-ms-copy-status"] == "pending"
-        began = time.monotonic()
-        serving.gateways[runs].stop() if is_clean else serving.kill(runs)
-        print(f"the gateway took {time.monotonic() - began:.2f} s to end", flush=True)
+        end(serving, runs, is_clean=is_clean)
         sources.release()
         gap_s = until_done(lambda: other.head(target)["x-ms-copy-status"] == "success")
     assert other.get(target).body == body
