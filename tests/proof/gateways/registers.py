@@ -10,11 +10,11 @@ from __future__ import annotations
 import json
 import random
 import threading
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 from strongroom.testing.history import CompletedCall, History, Model, Verdict, check
-from strongroom.testing.models import BlobModel, GetContent, Observation, Put, PutIfMatch
+from strongroom.testing.models import Blob, BlobModel, GetContent, Observation, Put, PutIfMatch
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client
 from tests.conformance.concurrency import test_histories as blobs
@@ -25,6 +25,7 @@ from tests.conformance.transactions import Change
 from tests.conformance.transactions import send as send_batch
 from tests.proof.gateways.stamps import RisingStamps
 from tests.proof.gateways.ways import LOST, NotDone
+from tests.proof.postgres.http_store import made
 
 Send = Callable[[str, Hashable], Hashable]
 """Sends a call about an object, and returns what the client saw."""
@@ -32,6 +33,7 @@ Next = Callable[[random.Random, int, Any], Hashable]
 """(chance, a new content, what the client remembers of the object) -> its next call."""
 _NOTHING: Final = "nothing was done"
 _READS: Final = (GetContent, ReadBlocks, ReadCells)
+_FILE_BYTES: Final = 64
 TOGETHER: Final = ("a", "b", "c")
 
 
@@ -171,8 +173,32 @@ def _whole(client: TableClient, table: str, partition: str) -> Observation:
     return Observation(200, etag, value)
 
 
+class FileModel(BlobModel):
+    """The model of files that exist. `made`: their ETag at first; their content is 0."""
+
+    def __init__(self, made: Mapping[str, str]) -> None:
+        super().__init__()
+        self._made = made
+
+    def initial(self, object_key: str) -> Blob:
+        return Blob(self._made[object_key], 0, 0)
+
+
+def files(client: Client, share: str) -> Registers:
+    """Make a share and files of one range each, and return their history."""
+    made(client.put(f"/{share}?restype=share"))
+    send, found = file_client(client, share), dict[str, str]()
+    for name in ("f0", "f1"):
+        length = {"x-ms-content-length": str(_FILE_BYTES), "x-ms-type": "file"}
+        made(client.put(f"/{share}/{name}", length))
+        seen = send(name, Put(0))
+        assert isinstance(seen, Observation) and seen.etag is not None, seen
+        found[name] = seen.etag
+    return Registers([*found], _next_of_file, FileModel(found))
+
+
 def file_client(client: Client, share: str) -> Send:
-    """Return how a client sends calls about files that exist, of one range each."""
+    """Return how a client sends calls about files."""
 
     def send(name: str, call: Hashable) -> Hashable:
         target = f"/{share}/{name}"
@@ -181,7 +207,7 @@ def file_client(client: Client, share: str) -> Send:
             value = json.loads(answer.body) if answer.status == 200 else None
             return Observation(answer.status, answer.get("ETag"), value)
         assert isinstance(call, Put)
-        body = str(call.content).ljust(64).encode()
+        body = str(call.content).ljust(_FILE_BYTES).encode()
         fields = {"x-ms-write": "update", "x-ms-range": f"bytes=0-{len(body) - 1}"}
         answer = client.put(f"{target}?comp=range", fields, body)
         return Observation(answer.status, answer.get("ETag"))
@@ -189,6 +215,5 @@ def file_client(client: Client, share: str) -> Send:
     return send
 
 
-def next_of_file(chance: random.Random, content: int, etag: str | None) -> Hashable:
-    """Return a client's next call about a file."""
+def _next_of_file(chance: random.Random, content: int, etag: str | None) -> Hashable:
     return GetContent() if chance.random() < 0.5 else Put(content)

@@ -22,13 +22,9 @@ from tests.proof.gateways.registers import Registers, Send
 from tests.proof.gateways.results import Result, commit, keep, left
 from tests.proof.gateways.serving import Serving
 from tests.proof.gateways.ways import Moment, Way, Work
-from tests.proof.postgres.http_load import HttpLoad
+from tests.proof.postgres.http_load import ALL_KINDS, HttpLoad
 from tests.proof.postgres.http_store import Clients, made
 
-FILES: Final = False
-"""Whether files are part of each round. They are once a gateway forwards what concerns a share of
-another one."""
-FILE_NAMES: Final = ("f0", "f1")
 BEFORE_S: Final = 2.0
 AFTER_S: Final = 2.5
 BUSY_MAX: Final = 0.01
@@ -62,9 +58,8 @@ class Histories:
             "list": bodies.lists(name),
             "log": bodies.logs(blobs, name),
             "page": bodies.paged(blobs, name),
+            "file": registers.files(way.clients().files, name),
         }
-        if FILES:
-            self.registers["file"] = Registers(FILE_NAMES, registers.next_of_file)
         self.leases = Leases([f"/{name}/la", f"/{name}/lb"])
         self.messages = Messages(name)
         self.awaited = [
@@ -141,10 +136,6 @@ def _make(way: Way, name: str) -> None:
     made(clients.tables.post("/Tables", {"TableName": name}))
     clients.tables.post("/Tables", {"TableName": "Seen"})  # it may be there: all rounds share it
     made(clients.queues.put(f"/{name}"))
-    if FILES:
-        made(clients.files.put(f"/{name}?restype=share"))
-        for file in FILE_NAMES:
-            made(clients.files.put(f"/{name}/{file}", {"x-ms-content-length": "64"}))
 
 
 def _explained(kind: str, verdict: Callable[[], Verdict]) -> Iterator[str]:
@@ -174,7 +165,7 @@ def play(part: str, serving: Serving, seed: int, fault: Fault) -> Result:
     """Play one round, and keep its result. The fault begins after BEFORE_S of load."""
     began, way = time.monotonic(), serving.way
     name = f"r{seed}x{time.time_ns() % 10**10}"  # a round that is repeated meets nothing of itself
-    load = HttpLoad(way, f"l{name}", writers=1)
+    load = HttpLoad(way, f"l{name}", writers=1, kinds=ALL_KINDS)
     histories = Histories(way, name, seed)
     time.sleep(BEFORE_S)
     failures: list[str] = []

@@ -60,10 +60,10 @@ class Serving:
             for number, url in enumerate(urls):
                 start = starts[number] if starts else PROGRAM
                 name = f"gateway{number}"
-                change_accounts(folder / name / "accounts.json", lambda _: (_ACCOUNT,))
-                self.gateways.append(
-                    Gateway(url, folder, name, flags=(*_FLAGS, *flags), start=start)
-                )
+                accounts = folder / f"{name}-accounts.json"
+                change_accounts(accounts, lambda _: (_ACCOUNT,))
+                given = (*_FLAGS, "--accounts-file", str(accounts), *flags)
+                self.gateways.append(Gateway(url, folder, name, flags=given, start=start))
                 if not number:
                     # The first one makes the store.
                     until(self.serve, f"it does not serve, see {folder}")

@@ -14,7 +14,7 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -26,6 +26,7 @@ _ERRORS: Final = (OSError, http.client.HTTPException)
 _PAUSE_S: Final = 0.02
 _END_S: Final = 120.0
 _KINDS: Final = ("blob", "entity", "message", "counter")
+ALL_KINDS: Final = (*_KINDS, "file")
 _COUNTERS: Final = 2
 _NO_ANSWER: Final = 0
 _CHANGED: Final = 412
@@ -35,7 +36,7 @@ class Acknowledged(msgspec.Struct, frozen=True):
     """One write that was answered with success.
 
     Attributes:
-        kind: one of `_KINDS`.
+        kind: one of `ALL_KINDS`.
         at: when the answer came, on the monotonic clock.
     """
 
@@ -73,27 +74,30 @@ class HttpLoad:
     Arguments:
         name: of the container, the table and the queue.
         writers: how many there are of each kind.
+        kinds: which kinds there are.
 
     Attributes:
         acknowledged: what was answered with success, in that order.
         refused: how often each other status was answered; 0 = no answer at all.
     """
 
-    def __init__(self, address: Reachable, name: str, writers: int = 2) -> None:
-        self._address, self._name = address, name
+    def __init__(
+        self, address: Reachable, name: str, writers: int = 2, kinds: Sequence[str] = _KINDS
+    ) -> None:
+        self._address, self._name, self._kinds = address, name, kinds
         self.acknowledged: list[Acknowledged] = []
         self.refused: Counter[int] = Counter()
         self._raised: Counter[tuple[str, str]] = Counter()
         self._failed: list[BaseException] = []
         self._stopping = threading.Event()
         store = HttpStore(address, name)
-        store.make()
+        store.make(has_files="file" in kinds)
         for number in range(_COUNTERS):
             made(store.put_document(f"counter{number}", {"total": 0, "by": {}}))
         store.close()
         self._threads = [
             threading.Thread(target=self._run, args=(kind, f"{kind[0]}{one}"), daemon=True)
-            for kind in _KINDS
+            for kind in kinds
             for one in range(writers)
         ]
         for thread in self._threads:
@@ -103,7 +107,7 @@ class HttpLoad:
         """Return once so many more writes of each kind were acknowledged."""
         before = self._counts()
         end = time.monotonic() + _END_S
-        while any(self._counts()[kind] - before[kind] < count for kind in _KINDS):
+        while any(self._counts()[kind] - before[kind] < count for kind in self._kinds):
             assert not self._failed, self._failed
             assert time.monotonic() < end, f"no progress: {self.refused}"
             time.sleep(_PAUSE_S)
@@ -124,10 +128,13 @@ class HttpLoad:
         """Compare what was acknowledged with what is there, or what is there at another address.
         Takes the messages."""
         store = HttpStore(at or self._address, self._name)
-        blobs = {one.name for one in self.acknowledged if one.kind == "blob"}
+        blobs, files = (
+            {one.name for one in self.acknowledged if one.kind == kind} for kind in ("blob", "file")
+        )
         messages = Counter(store.messages())
         there = {
             "blob": {name for name in blobs if store.has_blob(name)},
+            "file": {name for name in files if store.has_file(name)},
             "entity": set(store.entities()),
             "message": set(messages),
         }

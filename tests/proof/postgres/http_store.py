@@ -1,4 +1,4 @@
-"""A container, a table and a queue over HTTP, as the load of a proof uses them.
+"""A container, a table, a queue and a share over HTTP, as the load of a proof uses them.
 
 Lives here: requests that make, write and list, without any repetition. Must not live here: what is
 written when, and what must be there.
@@ -83,24 +83,26 @@ class Address(msgspec.Struct, frozen=True):
 
 
 class HttpStore:
-    """One container, table and queue of one name, on connections of its own.
+    """One container, table, queue and share of one name, on connections of its own.
 
     Arguments:
-        name: of all three.
+        name: of all of them.
     """
 
     def __init__(self, address: Reachable, name: str) -> None:
-        self._blobs, self._tables, self._queues, _ = address.clients()
+        self._blobs, self._tables, self._queues, self._files = address.clients()
         self._name = name
 
     def close(self) -> None:
         """Close its connections, so that the next request opens one. On a new connection, the
         client repeats nothing by itself."""
-        for client in (self._blobs, self._tables, self._queues):
+        for client in (self._blobs, self._tables, self._queues, self._files):
             client.close()
 
-    def make(self) -> None:
-        """Make the container, the table and the queue."""
+    def make(self, *, has_files: bool = False) -> None:
+        """Make the container, the table and the queue, and a share if it has files."""
+        if has_files:
+            made(self._files.put(f"/{self._name}?restype=share"))
         made(self._blobs.put(f"/{self._name}?restype=container"))
         made(self._tables.post("/Tables", {"TableName": self._name}))
         made(self._queues.put(f"/{self._name}"))
@@ -115,6 +117,21 @@ class HttpStore:
         self._queues.close()  # see `close`: a message that was sent again would be there twice
         body = f"<QueueMessage><MessageText>{name}</MessageText></QueueMessage>".encode()
         return self._queues.send("POST", f"/{self._name}/messages", (), body)
+
+    def put_file(self, name: str) -> Answer:
+        """Make a file, and write it. The last request is answered last."""
+        target, body = f"/{self._name}/{name}", _body(name)
+        fields = {"x-ms-type": "file", "x-ms-content-length": str(len(body))}
+        answer = self._files.put(target, fields)
+        if answer.status >= 300:
+            return answer
+        written = {"x-ms-write": "update", "x-ms-range": f"bytes=0-{len(body) - 1}"}
+        return self._files.put(f"{target}?comp=range", written, body)
+
+    def has_file(self, name: str) -> bool:
+        """Whether a file that `put_file` wrote is there, whole."""
+        answer = self._files.get(f"/{self._name}/{name}")
+        return answer.status == 200 and answer.body == _body(name)
 
     def get_document(self, name: str) -> Answer:
         return self._blobs.get(f"/{self._name}/{name}")
