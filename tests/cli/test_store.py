@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from strongroom.cli.exits import Exit
-from strongroom.cli.watching.store_report import findings
+from strongroom.cli.watching.store_report import StoreReport, findings, lines
 from strongroom.database import DatabaseSettings
 from strongroom.engines.postgres.status import (
     GatewayStatus,
@@ -22,13 +22,14 @@ from strongroom.engines.postgres.status import (
 from strongroom.testing.server import InProcessServer
 from tests.app.gateways_of_a_store import settings_over
 from tests.cli.command import Ran, in_process
+from tests.engines.postgres.version_1 import VERSION_1
 from tests.over_postgres import database, new_store
 
 SERVES = GatewayStatus(0, 1, 0.5, ("server",))
 WELL = StoreStatus(
     server_version="15.1",
-    version=1,
-    program_version=1,
+    version=2,
+    program_version=2,
     synchronous_commit="on",
     synchronous_standby_names="",
     standbys=(),
@@ -80,6 +81,32 @@ def test_the_printed_sql_lets_a_role_without_rights_serve() -> None:
 def replace_user(store: DatabaseSettings, user: str) -> DatabaseSettings:
     url = f"postgresql://{user}@{database().address}/postgres"
     return DatabaseSettings(url, store.connections, schema=store.schema)
+
+
+def test_a_store_of_the_version_before_is_migrated() -> None:
+    store = new_store()
+    run_as_administrator(VERSION_1.read_text("utf-8").replace('"SCHEMA"', f'"{store.schema}"'))
+    refused = in_process("store", "init", store.url, "--schema", store.schema)
+    assert refused.code == Exit.DATA
+    assert "strongroom store migrate" in refused.err
+    with InProcessServer(settings_over(store)):
+        before = status(store)
+        assert "version 1; `strongroom store migrate` brings them to version 2" in before.out
+        migrated = in_process("store", "migrate", store.url, "--schema", store.schema)
+        assert (migrated.code, migrated.err) == (Exit.DONE, "")
+        first, last = migrated.out.splitlines()
+        assert "have version 1, and get version 2" in first
+        assert last.endswith("has tables of version 2.")
+        assert "tables of version 2\n" in status(store).out
+    again = in_process("store", "migrate", store.url, "--schema", store.schema)
+    assert (again.code, again.out) == (Exit.DONE, last + "\n")
+
+
+def test_the_status_names_a_program_that_is_older() -> None:
+    older = replace(WELL, gateways=(replace(SERVES, knows=1),))
+    assert "0 serves; heartbeat 0.5 s ago; its program knows tables up to version 1" in "\n".join(
+        lines(StoreReport("db", "strongroom", older, ()))
+    )
 
 
 def test_the_status_shows_who_serves() -> None:

@@ -25,7 +25,7 @@ T = TypeVar("T")
 _HELP = """
 The PostgreSQL that keeps the data of strongroom serve --store.
 
-Without a URL, init and status use --store-file, STRONGROOM_STORE or
+Without a URL, init, migrate and status use --store-file, STRONGROOM_STORE or
 STRONGROOM_STORE_FILE. A URL on the command line may have no password, since
 every user of the machine could see it in ps; libpq reads it from the file of
 PGPASSFILE, or from ~/.pgpass.
@@ -34,6 +34,7 @@ Examples
 
   strongroom store init postgresql://strongroom@db1.example.net/strongroom
   strongroom store init --print-sql strongroom
+  strongroom store migrate --store-file /etc/strongroom/store
   strongroom store status --store-file /etc/strongroom/store
   strongroom store status --json
 """
@@ -74,7 +75,7 @@ def init(
     _check_schema(schema)
     if print_sql is not None:
         need_driver()
-        from strongroom.engines.postgres.sql.schema import init_sql
+        from strongroom.engines.postgres.sql.making import init_sql
 
         typer.echo(init_sql(schema, print_sql), nl=False)
         return
@@ -84,6 +85,25 @@ def init(
 
     _asked(database, init_store(database.url, schema))
     typer.echo(f"{database.shown}: the schema {schema} has the tables of a store.")
+
+
+@app.command("migrate")
+def migrate(url: Url = None, store_file: UrlFile = None, schema: Schema = _SCHEMA) -> None:
+    """Bring the tables of a store from the version before to the present one, while it is served.
+
+    It is refused while a gateway of an older program uses the store. It needs the role that made
+    the tables. Stopping the command at any time loses nothing: run it again."""
+    _check_schema(schema)
+    database = _database(url, store_file, schema)
+    need_driver()
+    from strongroom.engines.postgres.migrating import migrate_store
+    from strongroom.engines.postgres.sql.versions import VERSION
+
+    def say(text: str) -> None:
+        typer.echo(f"{database.shown}: {text}.")
+
+    _asked(database, migrate_store(database.url, schema, say))
+    say(f"the schema {schema} has tables of version {VERSION}")
 
 
 @app.command("status")

@@ -46,6 +46,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
         named: the contents that those readers still read.
         announced: what it tells the others, in no format that is known here.
         is_idle: whether it takes no works, since it may not serve yet.
+        knows: the newest version of the store's tables that the gateway's program knows.
         received_at: when the heartbeat arrived, by the table's clock.
     """
 
@@ -55,6 +56,8 @@ class Heartbeat(msgspec.Struct, frozen=True):
     named: frozenset[int] = frozenset()
     announced: bytes = b""
     is_idle: bool = False
+    # A program of version 1 leaves it out, of all rows, whenever it writes the table.
+    knows: int = 1
     received_at: int = 0
 
 
@@ -113,13 +116,14 @@ def with_secret(table: MembershipTable, secret: bytes) -> MembershipTable:
 
 
 def join(
-    table: MembershipTable, now: int, least: int = 0
+    table: MembershipTable, now: int, least: int = 0, knows: int = 1
 ) -> tuple[MembershipTable, GatewayRun] | None:
     """Add a gateway under the smallest free number. Return None if all numbers are taken.
 
     Arguments:
         now: the table's clock.
         least: the promise of the new gateway, if it is not below an earlier one.
+        knows: see Heartbeat.
     """
     number = next((one for one in range(GATEWAYS_MAX) if one not in table.rows), None)
     if number is None:
@@ -127,7 +131,7 @@ def join(
     incarnation = table.incarnations + 1
     lowest = max(table.highest + 1, least)
     floor = min(table.floor, lowest) if table.rows else lowest
-    row = Heartbeat(incarnation, lowest, floor, received_at=now)
+    row = Heartbeat(incarnation, lowest, floor, knows=knows, received_at=now)
     joined = msgspec.structs.replace(
         table,
         rows={**table.rows, number: row},
@@ -271,10 +275,14 @@ class GatewayState:
         gateway: the number and incarnation with which it joined.
         table: the table just after it joined.
         sent: its own clock before it asked to join.
+        knows: see Heartbeat.
     """
 
-    def __init__(self, gateway: GatewayRun, table: MembershipTable, sent: int) -> None:
+    def __init__(
+        self, gateway: GatewayRun, table: MembershipTable, sent: int, knows: int = 1
+    ) -> None:
         self.gateway = gateway
+        self._knows = knows
         self.marks: set[GatewayReaderMark] = set()
         self.last_stamp = table.rows[gateway.number].lowest
         self.announced = b""
@@ -314,6 +322,7 @@ class GatewayState:
             named=frozenset().union(*named),
             announced=self.announced,
             is_idle=self.is_idle,
+            knows=self._knows,
         )
 
     def heartbeat_accepted(self, table: MembershipTable, sent: int) -> None:

@@ -93,7 +93,7 @@ class CommitsLockedOut:
         self._session = psycopg.connect(administrator.url)
         self._own = self._session.info.backend_pid
         which = "" if gateway is None else f" WHERE gateway = {gateway}"
-        self._lock = f"SELECT FROM {schema}.outcomes{which} FOR UPDATE"
+        self._lock = f"SELECT FROM {schema}.slots{which} FOR UPDATE"
 
     def begin(self) -> None:
         self._session.execute(self._lock.encode())

@@ -13,7 +13,7 @@ from strongroom.clock import ManualClock
 from strongroom.engines.base import Position, StorageEngine
 from strongroom.engines.postgres.assembly import PostgresOptions, open_store
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
-from strongroom.engines.postgres.sql.schema import init_sql
+from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.testing.contract import records
 from strongroom.testing.contract.subject import face, put, value
 from strongroom.testing.engine_contract import Case, prove

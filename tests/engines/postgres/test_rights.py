@@ -10,7 +10,7 @@ import pytest
 from strongroom.clock import SystemClock
 from strongroom.engines.postgres.assembly import PostgresOptions, init_store, open_store
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
-from strongroom.engines.postgres.sql.schema import init_sql
+from strongroom.engines.postgres.sql.making import init_sql
 from tests.coordination.servers import PostgresServer
 from tests.engines.postgres.servers import Administrator, fresh_schema
 

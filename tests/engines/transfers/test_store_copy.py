@@ -15,10 +15,11 @@ from strongroom.engines.embedded.store import open_store
 from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.engines.embedded.upkeep.check import check as check_directory
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
-from strongroom.engines.postgres.sql.schema import init_sql
+from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.engines.postgres.store import PostgresEngine
 from strongroom.engines.transfer import CopyRefused
 from tests.coordination.servers import PostgresServer
+from tests.engines.postgres.version_1 import VERSION_1
 from tests.engines.transfers.stores import (
     SEGMENT_BYTES,
     Directory,
@@ -261,6 +262,26 @@ def test_a_target_that_is_not_new_is_refused_and_stays_as_it_is(
             await copy(home, goal)
         async with served(goal) as store:
             await check(store, filled)
+
+    asyncio.run(prove())
+
+
+def test_a_store_of_the_version_before_is_a_source_and_no_target(
+    tmp_path: Path, postgres: PostgresServer
+) -> None:
+    async def prove() -> None:
+        old, new, back = Schema(postgres.url), Schema(postgres.url), Directory(tmp_path / "back")
+        for schema in (old, empty := Schema(postgres.url)):
+            schema.run(VERSION_1.read_text("utf-8").replace('"SCHEMA"', f'"{schema.name}"'))
+        async with served(old) as store:
+            filled = await fill(store)
+        await copy(old, new)
+        await copy(new, back)
+        for one in (old, new, back):
+            async with served(one) as store:
+                await check(store, filled)
+        with pytest.raises(DatabaseUnfit, match="strongroom store migrate"):
+            await copy(new, empty)
 
     asyncio.run(prove())
 

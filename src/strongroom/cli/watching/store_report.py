@@ -64,9 +64,9 @@ def lines(report: StoreReport) -> Iterator[str]:
     status = report.status
     yield (
         f"{report.place}: PostgreSQL {status.server_version}, schema {report.schema}, tables of "
-        f"version {status.version}"
+        f"version {status.version}{_newer(status)}"
     )
-    yield from _rows("gateways", [*map(_gateway, status.gateways)] or ["none"])
+    yield from _rows("gateways", [_gateway(status, one) for one in status.gateways] or ["none"])
     names = status.synchronous_standby_names
     yield from _rows("commits", [f"{status.synchronous_commit}; {_awaited(names)}"])
     yield from _rows("standbys", [*map(_standby, status.standbys)] or ["none"])
@@ -99,9 +99,21 @@ def _serves(gateway: GatewayStatus) -> bool:
     return any(name.decode() in gateway.holds for name in names)
 
 
-def _gateway(gateway: GatewayStatus) -> str:
+def _newer(status: StoreStatus) -> str:
+    if status.version >= status.program_version:
+        return ""
+    return f"; `strongroom store migrate` brings them to version {status.program_version}"
+
+
+def _gateway(status: StoreStatus, gateway: GatewayStatus) -> str:
     does = "serves" if _serves(gateway) else "waits"
-    return f"{gateway.number} {does}; heartbeat {gateway.heartbeat_age_s:.1f} s ago"
+    beats = f"heartbeat {gateway.heartbeat_age_s:.1f} s ago"
+    known = "" if gateway.knows == status.program_version else _known(gateway.knows)
+    return f"{gateway.number} {does}; {beats}{known}"
+
+
+def _known(version: int) -> str:
+    return f"; its program knows tables up to version {version}"
 
 
 def _standby(standby: StandbyStatus) -> str:

@@ -53,13 +53,14 @@ from strongroom.engines.postgres.sessions.session import (
     StatementRefused,
     StoreMissing,
 )
-from strongroom.engines.postgres.sql.places import LockNumbers
-from strongroom.engines.postgres.sql.schema import (
+from strongroom.engines.postgres.sql.making import (
     DEFAULT_SCHEMA,
     RIGHTS,
     StoreMarks,
     init_sql,
 )
+from strongroom.engines.postgres.sql.places import LockNumbers
+from strongroom.engines.postgres.sql.versions import VERSION, lacking_version
 from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
 from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
@@ -81,6 +82,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
         needs_standby: whether a server without a synchronous standby is refused.
         quota_bytes: of keys, values and bodies; None = there is no quota.
         schema: the schema of the store's tables.
+        least_version: of the tables; a store with less is refused until it is migrated.
         table_clock: the clock of the membership table, and of nothing else, in tests; None = that
             of the database, which the gateway then follows, too.
         beats: whether heartbeats are sent by themselves; False in tests that move the clock.
@@ -93,6 +95,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     needs_standby: bool = False
     quota_bytes: int | None = None
     schema: str = DEFAULT_SCHEMA
+    least_version: int = 1
     table_clock: Clock | None = None
     beats: bool = True
     makes: bool = True
@@ -143,6 +146,8 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     opener = SessionOpener(address, options.schema, needs_standby=options.needs_standby)
     marks = StoreMarks(options.allows_reset, options.test_clock)
     await (_make_if_missing(opener, marks) if options.makes else _try(opener))
+    if (lacking := lacking_version(opener.version, options.least_version)) is not None:
+        raise DatabaseUnfit(lacking)
     database_clock, notices = DatabaseClock(clock), Notices()
     members = SharedTable(
         opener, database_clock, options.table_clock, notices.notified, notices.session_opened
@@ -219,7 +224,7 @@ def _parts(
 
     gateway = JoinedGateway(
         run=run,
-        state=GatewayState(run, seen.table, clocks.asked),
+        state=GatewayState(run, seen.table, clocks.asked, VERSION),
         time=time,
         in_flight=flights.stamps,
         boot_ticks=clocks.used.boot_ticks,

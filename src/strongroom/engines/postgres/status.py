@@ -22,7 +22,7 @@ from strongroom.engines.postgres.sessions.session import (
     SessionLost,
     StatementRefused,
 )
-from strongroom.engines.postgres.sql.schema import VERSION
+from strongroom.engines.postgres.sql.versions import VERSION
 from strongroom.values import TICKS_PER_S
 
 _TABLES: Final = """
@@ -54,12 +54,17 @@ SELECT (SELECT count(*) FROM dropped), (SELECT count(*) FROM contents WHERE NOT 
 
 
 class GatewayStatus(msgspec.Struct, frozen=True):
-    """One gateway. `heartbeat_age_s` is counted by the database's clock."""
+    """One gateway. `heartbeat_age_s` is counted by the database's clock.
+
+    Attributes:
+        knows: the newest version of the store's tables that its program knows.
+    """
 
     number: int
     incarnation: int
     heartbeat_age_s: float
     holds: tuple[str, ...]
+    knows: int = VERSION
 
 
 class StandbyStatus(msgspec.Struct, frozen=True):
@@ -203,6 +208,7 @@ def _gateways(seen: TableSeen) -> tuple[GatewayStatus, ...]:
                     if holder.number == number
                 )
             ),
+            row.knows,
         )
         for number, row in sorted(table.rows.items())
     )

@@ -21,6 +21,7 @@ from strongroom.engines.postgres.sessions.openers import SessionOpener, unavaila
 from strongroom.engines.postgres.sessions.session import (
     Away,
     DatabaseSession,
+    DatabaseUnfit,
     SessionLost,
     StatementRefused,
     StatementResult,
@@ -32,7 +33,8 @@ from strongroom.engines.postgres.sql.places import (
     place_of,
     position_of,
 )
-from strongroom.engines.postgres.sql.schema import CHUNKS, OPEN, SCAN, VERSION, Statement
+from strongroom.engines.postgres.sql.schema import CHUNKS, OPEN, SCAN, Statement
+from strongroom.engines.postgres.sql.versions import lacking_version, of_version
 from strongroom.engines.transfer import (
     CONTENTS_MAX,
     PAGE_BYTES,
@@ -52,9 +54,8 @@ _SUM_MODULUS: Final = 1 << 64
 LOOK: Final = Statement(
     "transfer_look",
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-        coalesce((SELECT max(highest) FROM outcomes), 0), s.shift, s.version, s.allows_reset,
-        s.foreign_etags, s.transfer, s.id::text
-    FROM membership m, store s""",
+        t.highest, s.shift, s.version, s.allows_reset, s.foreign_etags, s.transfer, s.id::text
+    FROM membership m, store s, totals_() t""",
 )
 CONTENTS: Final = Statement(
     "transfer_contents",
@@ -112,7 +113,9 @@ class StoreLink:
         self.shown = shown
 
     @classmethod
-    async def open(cls, url: str, schema: str, statements: Sequence[Statement]) -> StoreLink:
+    async def open(
+        cls, url: str, schema: str, statements: Sequence[Statement], least_version: int = 1
+    ) -> StoreLink:
         """Raises: Unavailable, DatabaseUnfit: StoreMissing if there is no store."""
         opener = SessionOpener(address_of(url), schema)
         try:
@@ -121,7 +124,10 @@ class StoreLink:
             raise unavailable(error) from None
         link = cls(session, opener.address.shown)
         try:
-            await link._asked(lambda: session.prepare(statements))
+            if (lacking := lacking_version(session.version, least_version)) is not None:
+                raise DatabaseUnfit(lacking)
+            prepared = of_version(statements, session.version)
+            await link._asked(lambda: session.prepare(prepared))
         except BaseException:
             session.close()
             raise
@@ -151,12 +157,7 @@ class StoreLink:
         answer = await self.run(LOOK)
         if not answer.rows:
             raise CopyRefused(f"{self.shown} has tables, but no store; run strongroom store init")
-        version, body, micros, highest, shift, schema, *rest = answer.rows[0]
-        if wire.number_of(schema or b"") != VERSION:
-            raise CopyRefused(
-                f"{self.shown} has version {wire.number_of(schema or b'')} of the tables, and this "
-                f"program copies version {VERSION}; use the version of Strongroom that serves it"
-            )
+        version, body, micros, highest, shift, _, *rest = answer.rows[0]
         resets, foreign, transfer, store_id = rest
         return StoreSeen(
             table=msgspec.msgpack.decode(body, type=MembershipTable) if body else MembershipTable(),

@@ -24,6 +24,7 @@ from strongroom.engines.postgres.sessions.session import StoreMissing
 from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.places import place_of
 from strongroom.engines.postgres.sql.schema import Statement
+from strongroom.engines.postgres.sql.versions import VERSION
 from strongroom.engines.postgres.transfer import (
     LOOK,
     PostgresSource,
@@ -90,16 +91,18 @@ _RECORDS: Final = Statement(
     SELECT n.place, n.version, n.value FROM unnest($1, $2, $3) AS n(place, version, value)""",
     (wire.BYTEAS, wire.INT8S, wire.BYTEAS),
 )
+# A slot that no gateway has says what was copied.
 _FINISH: Final = Statement(
     "transfer_finish",
     """WITH joined AS (UPDATE membership SET version = version + 1, body = $1),
     used AS (
-        INSERT INTO outcomes AS o (gateway, slot, highest, bytes)
-        SELECT 0, 0, $2,
+        INSERT INTO slots AS o (gateway, slot, highest, bytes)
+        SELECT -1, 0, $2,
             (SELECT coalesce(sum(length(place) + length(value)), 0) FROM records)
             + (SELECT coalesce(sum(size), 0) FROM contents)
-            - (SELECT coalesce(sum(bytes), 0) FROM outcomes WHERE gateway <> 0 OR slot <> 0)
-        ON CONFLICT (gateway, slot) DO UPDATE
+            + (SELECT coalesce(sum(bytes), 0) FROM slots WHERE gateway = -1)
+            - (SELECT bytes FROM totals_())
+        ON CONFLICT (gateway, slot, epoch) DO UPDATE
         SET highest = greatest(o.highest, EXCLUDED.highest), bytes = EXCLUDED.bytes)
     UPDATE store SET transfer = NULL, shift = $3, test_clock = ($3 > 0)""",
     (wire.BYTEA, wire.INT8, wire.INT8),
@@ -123,10 +126,10 @@ class PostgresTarget:
     async def open(cls, url: str, schema: str) -> PostgresTarget:
         """The tables are made if the role may. Raises: Unavailable, DatabaseUnfit."""
         try:
-            link = await StoreLink.open(url, schema, _STATEMENTS)
+            link = await StoreLink.open(url, schema, _STATEMENTS, VERSION)
         except StoreMissing:
             await init_store(url, schema)
-            link = await StoreLink.open(url, schema, _STATEMENTS)
+            link = await StoreLink.open(url, schema, _STATEMENTS, VERSION)
         return cls(link, url, schema)
 
     async def begin(self, source: SourceState, traits: StoreTraits) -> CopyPlace:

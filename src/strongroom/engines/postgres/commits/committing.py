@@ -181,7 +181,8 @@ class Committing:
         try:
             answer = await session.run(COMMIT, *self._arguments(batch))
             self._context.times.note(elapsed_s() - began_s)
-            failed_units, newest, grown = answer.rows[0]
+            failed_units, newest, grown, epoch = answer.rows[0]
+            lane.epoch = wire.number_of(epoch or b"")
             failed = wire.numbers_of(failed_units or b"")
             if answer.warned and len(failed) < len(units):
                 await lane.confirm(session)

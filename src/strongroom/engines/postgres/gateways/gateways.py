@@ -29,6 +29,7 @@ from strongroom.engines.membership import (
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.rights import Rights
+from strongroom.engines.postgres.sql.versions import VERSION
 
 _PAUSES_S: Final = (0.005, 0.02, 0.05, 0.1)
 _log = logging.getLogger(__name__)
@@ -45,8 +46,8 @@ async def joined(members: SharedTable, clock: Clock) -> tuple[GatewayRun, TableS
         # After an outage of the database no gateway looks alive. So the dead are removed only where
         # a number is needed; heartbeats find them later.
         table = membership.with_secret(seen.table, secret)
-        return membership.join(table, seen.now, least) or membership.join(
-            membership.remove_dead(table, seen.now), seen.now, least
+        return membership.join(table, seen.now, least, VERSION) or membership.join(
+            membership.remove_dead(table, seen.now), seen.now, least, VERSION
         )
 
     changed = await members.change(rule)

@@ -35,13 +35,9 @@ from strongroom.engines.postgres.sessions.session import (
     StatementResult,
 )
 from strongroom.engines.postgres.sql import wire
-from strongroom.engines.postgres.sql.schema import (
-    CHANGE_MEMBERSHIP,
-    MEMBERSHIP,
-    NOTIFY,
-    VERSION,
-    StoreMarks,
-)
+from strongroom.engines.postgres.sql.making import StoreMarks
+from strongroom.engines.postgres.sql.schema import CHANGE_MEMBERSHIP, MEMBERSHIP, NOTIFY
+from strongroom.engines.postgres.sql.versions import unfit_version
 from strongroom.values import UNIX_EPOCH_TICKS
 
 T = TypeVar("T")
@@ -77,7 +73,7 @@ class TableSeen(msgspec.Struct, frozen=True):
     @property
     def lock_space(self) -> int:
         """The first of the two numbers of the locks of gateways."""
-        return int.from_bytes(self.salt[:4], "big", signed=True)
+        return lock_space(self.salt)
 
 
 class SharedTable:
@@ -235,12 +231,8 @@ class SharedTable:
         version, body, micros, highest, used, shift, salt, schema = row[:8]
         resets, test_clock, partial = row[8:11]
         self._check_server(row[11:])
-        found = wire.number_of(schema or b"")
-        if found > VERSION:
-            raise DatabaseUnfit(
-                f"the store has version {found} of its tables, and this program knows versions up "
-                f"to {VERSION}; use a newer version of Strongroom"
-            )
+        if (unfit := unfit_version(wire.number_of(schema or b""))) is not None:
+            raise DatabaseUnfit(unfit)
         if partial == b"\1":
             raise DatabaseUnfit(
                 "this store is the target of a copy that is not complete; the same `strongroom "
@@ -273,23 +265,39 @@ class SharedTable:
     async def _swap(
         self, seen: TableSeen, table: MembershipTable, session: DatabaseSession
     ) -> bool:
-        live = sorted(table.rows)
-        removed = sorted(
-            number
-            for number, row in seen.table.rows.items()
-            if number not in table.rows or table.rows[number].incarnation != row.incarnation
-        )
-        values = (
-            wire.int8(seen.version),
-            msgspec.msgpack.encode(table),
-            wire.int4(seen.lock_space),
-            wire.int8s(live),
-            wire.int8s([table.rows[number].incarnation for number in live]),
-            wire.int8s(removed),
-        )
+        values = change_values(seen.table, table, seen.version, seen.salt)
         answer = await session.run(CHANGE_MEMBERSHIP, *values)
         # A change that no standby has confirmed counts as none: the next one confirms both.
         return answer.rows[0][0] == b"\1" and not answer.warned
+
+
+def change_values(
+    before: MembershipTable, after: MembershipTable, version: int, salt: bytes
+) -> tuple[bytes, ...]:
+    """The parameters of CHANGE_MEMBERSHIP.
+
+    Arguments:
+        version: how often the table was changed before.
+    """
+    live = sorted(after.rows)
+    removed = sorted(
+        number
+        for number, row in before.rows.items()
+        if number not in after.rows or after.rows[number].incarnation != row.incarnation
+    )
+    return (
+        wire.int8(version),
+        msgspec.msgpack.encode(after),
+        wire.int4(lock_space(salt)),
+        wire.int8s(live),
+        wire.int8s([after.rows[number].incarnation for number in live]),
+        wire.int8s(removed),
+    )
+
+
+def lock_space(salt: bytes) -> int:
+    """The first of the two numbers of the locks of gateways, of a store with this salt."""
+    return int.from_bytes(salt[:4], "big", signed=True)
 
 
 def channel_of(salt: bytes) -> str:

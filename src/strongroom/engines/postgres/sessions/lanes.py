@@ -3,7 +3,7 @@
 Lives here: `Lane` and `Pool`. Must not live here: opening sessions (openers.py), one statement of
 several calls (batcher.py), the outcome of a commit (commits.py).
 
-Each lane has a row in `outcomes`, its slot. When a lane opens a session, it writes this row, and
+Each lane has a row in `slots`, its slot. When a lane opens a session, it writes this row, and
 waits until the write is confirmed. Everything that the new session can see lies before this write
 in the log. So it is as durable as the write, on the standbys too: nothing unconfirmed is answered.
 The write also counts the epoch of the slot up, so that a commit of an older session is refused.
@@ -36,7 +36,7 @@ class Lane:
     """One slot of a gateway, with at most one session.
 
     Attributes:
-        epoch: of the slot's present session.
+        epoch: by which the slot's present session finds the row.
         batch: the number of the last commit of the slot that happened, as the session found it.
         failed: the units of that commit that failed.
     """

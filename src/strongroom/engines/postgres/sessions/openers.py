@@ -25,6 +25,7 @@ from strongroom.engines.postgres.sessions.session import (
     StoreMissing,
 )
 from strongroom.engines.postgres.sql.schema import STATEMENTS
+from strongroom.engines.postgres.sql.versions import of_version, unfit_version
 
 _SETTLE_S: Final = 5.0
 _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
@@ -52,6 +53,7 @@ class SessionOpener:
     Attributes:
         settings: those of the server, as the last session found them.
         sessions: how many were opened.
+        version: of the store's tables, as the last session found it.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class SessionOpener:
         self.demands = Demands(address.demanded, needs_standby)
         self.settings: dict[str, str] = {}
         self.sessions = 0
+        self.version = 0
         self._timeline = 0
         self._sessions: WeakSet[DatabaseSession] = WeakSet()
 
@@ -87,8 +90,10 @@ class SessionOpener:
         try:
             async with asyncio.timeout(_SETTLE_S):
                 self.settings = await settle(session, self.schema, self.demands)
-                await session.prepare(STATEMENTS)
+                session.version = await _version(session)
+                await session.prepare(of_version(STATEMENTS, session.version))
             self._check_timeline(session)
+            self._check_version(session)
         except StatementRefused as error:
             session.close()
             if error.ends_session or error.is_transient:
@@ -113,10 +118,27 @@ class SessionOpener:
             for one in [one for one in self._sessions if one.timeline < session.timeline]:
                 one.close()
 
+    def _check_version(self, session: DatabaseSession) -> None:
+        """After a migration, end all sessions with statements for the version before."""
+        self.version = session.version
+        for one in [one for one in self._sessions if one.version < session.version]:
+            one.close()
+
     async def probe(self) -> None:
         """Look whether another primary serves now, when the present one does not answer."""
         with contextlib.suppress(SessionLost, DatabaseUnfit):
             (await self.open()).close()
+
+
+async def _version(session: DatabaseSession) -> int:
+    """The version of the store's tables. Raises: DatabaseUnfit: this program does not serve it."""
+    rows = await session.simple("SELECT version FROM store")
+    if not rows:
+        raise StoreMissing(MISSING)
+    version = int(rows[0][0])
+    if (unfit := unfit_version(version)) is not None:
+        raise DatabaseUnfit(unfit)
+    return version
 
 
 def refusal(error: StatementRefused) -> DatabaseUnfit:

@@ -16,6 +16,7 @@ from psycopg import pq
 
 from strongroom.engines.base import Busy, Full, Unavailable
 from strongroom.engines.postgres.sql.schema import Statement
+from strongroom.engines.postgres.sql.versions import VERSION
 
 if TYPE_CHECKING:
     from psycopg.pq.abc import PGconn, PGresult
@@ -36,6 +37,8 @@ _FULL_STATES: Final = ("53100",)
 # Deadlocks and the like; cancelled by an administrator; no room for locks.
 _AGAIN_STATES: Final = ("40001", "40P01", "55P03", "57014", "53200")
 _GONE_CLASSES: Final = ("08", "57P")
+# A table, column or function is missing, returns something else, or went missing in a call.
+_OTHER_TABLES_STATES: Final = ("42P01", "42703", "42883", "0A000", "XX000")
 DEFAULTS: Final = {
     "application_name": "strongroom",
     # A standby's data may be old.
@@ -120,6 +123,7 @@ class DatabaseSession:
 
     Attributes:
         timeline: of the server; each promotion begins a new one.
+        version: of the tables for which its statements were prepared.
     """
 
     def __init__(self, connection: PGconn, notified: Callable[[str], None] | None) -> None:
@@ -134,6 +138,7 @@ class DatabaseSession:
         self._writing = False
         self.is_lost = False
         self.timeline = 0
+        self.version = VERSION
         connection.nonblocking = 1
         connection.notice_handler = self._notice
         self._fd = connection.socket
@@ -178,11 +183,11 @@ class DatabaseSession:
         answer = await self._ended()
         return [[(one or b"").decode() for one in row] for row in answer.rows]
 
-    async def script(self, sql: str) -> None:
+    async def script(self, sql: str) -> StatementResult:
         """Execute several statements."""
         self._begin()
         self._pq.send_query(sql.encode())
-        await self._ended()
+        return await self._ended()
 
     async def run(self, statement: Statement, *values: bytes | None) -> StatementResult:
         """Execute a prepared statement; parameters and results are in binary form.
@@ -271,7 +276,7 @@ class DatabaseSession:
     def _deliver(self) -> None:
         """The statement, and its transaction, have ended: the server waits for the next one."""
         error = self._error
-        if error is not None and (self._fatal or error.ends_session):
+        if error is not None and (self._fatal or self._is_ended_by(error)):
             self._lose(str(error))
             return
         answer = self._answer
@@ -281,6 +286,11 @@ class DatabaseSession:
             answer.set_exception(error)
         else:
             answer.set_result(StatementResult(self._rows, self._warned))
+
+    def _is_ended_by(self, error: StatementRefused) -> bool:
+        """When a store is migrated, statements for the version before are refused."""
+        was_migrated = self.version < VERSION and error.state in _OTHER_TABLES_STATES
+        return was_migrated or error.ends_session
 
     def _notice(self, result: PGresult) -> None:
         # Other warnings, such as those about vacuum, say nothing of the standbys.

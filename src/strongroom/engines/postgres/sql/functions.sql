@@ -8,12 +8,13 @@ CREATE OR REPLACE FUNCTION commit_(
     w_unit bigint[], w_place bytea[], w_version bigint[], w_value bytea[],
     a_unit bigint[], a_id bigint[],
     d_unit bigint[], d_id bigint[], d_stamp bigint[],
-    OUT failed bigint[], OUT newest bigint, OUT grown bigint
+    OUT failed bigint[], OUT newest bigint, OUT grown bigint, OUT epoch bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     stale bigint[];
     unowned bigint[];
 BEGIN
+    epoch := my_epoch;
     PERFORM pg_advisory_xact_lock_shared(salt, me);
     IF NOT EXISTS (SELECT FROM gateways WHERE number = me AND incarnation = run) THEN
         RAISE EXCEPTION USING ERRCODE = 'SR003', MESSAGE = 'this gateway was declared dead';
@@ -90,9 +91,11 @@ BEGIN
         )
         SELECT grown - coalesce(sum(size), 0) INTO grown FROM gone;
     END IF;
-    UPDATE outcomes o SET batch = my_batch, failed = commit_.failed, bytes = o.bytes + grown,
-            highest = greatest(o.highest, (SELECT max(h) FROM unnest(p_highest) h))
-        WHERE o.gateway = me AND o.slot = my_slot AND o.epoch = my_epoch;
+    UPDATE slots o SET batch = my_batch, failed = commit_.failed, bytes = o.bytes + grown,
+            highest = greatest(o.highest, (SELECT max(h) FROM unnest(p_highest) h)),
+            changes = o.changes + 1, epoch = o.epoch + (o.changes % 64 = 63)::integer
+        WHERE o.gateway = me AND o.slot = my_slot AND o.epoch = my_epoch
+        RETURNING o.epoch INTO epoch;
     IF NOT FOUND THEN
         RAISE EXCEPTION USING ERRCODE = 'SR004', MESSAGE = 'another session has this slot';
     END IF;
@@ -103,9 +106,48 @@ CREATE OR REPLACE FUNCTION confirm_(
     OUT epoch bigint, OUT batch bigint, OUT failed bigint[]
 ) LANGUAGE plpgsql AS $$
 BEGIN
-    INSERT INTO outcomes AS o (gateway, slot, epoch) VALUES (me, my_slot, 1)
-        ON CONFLICT (gateway, slot) DO UPDATE SET epoch = o.epoch + 1
-        RETURNING o.epoch, o.batch, o.failed INTO epoch, batch, failed;
+    -- Two sessions must not make the row of a new slot.
+    PERFORM pg_advisory_xact_lock(hashtext('strongroom ' || current_schema()), me * 65536 + my_slot);
+    SELECT o.epoch INTO epoch FROM slots o WHERE o.gateway = me AND o.slot = my_slot
+        ORDER BY o.epoch DESC LIMIT 1 FOR UPDATE;
+    IF FOUND THEN
+        UPDATE slots o SET epoch = o.epoch + 1
+            WHERE o.gateway = me AND o.slot = my_slot AND o.epoch = confirm_.epoch
+            RETURNING o.epoch, o.batch, o.failed INTO epoch, batch, failed;
+    ELSE
+        INSERT INTO slots AS o (gateway, slot, epoch) VALUES (me, my_slot, 1)
+            RETURNING o.epoch, o.batch, o.failed INTO epoch, batch, failed;
+    END IF;
+END $$;
+
+-- Counts what a session has added by another statement than a commit.
+CREATE OR REPLACE FUNCTION add_bytes_(me integer, my_slot integer, added bigint)
+RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    newest bigint;
+BEGIN
+    SELECT o.epoch INTO newest FROM slots o WHERE o.gateway = me AND o.slot = my_slot
+        ORDER BY o.epoch DESC LIMIT 1 FOR UPDATE;
+    UPDATE slots o SET bytes = o.bytes + added,
+            changes = o.changes + 1, epoch = o.epoch + (o.changes % 64 = 63)::integer
+        WHERE o.gateway = me AND o.slot = my_slot AND o.epoch = newest;
+END $$;
+
+-- Over all slots, from the last one back: before each one's newest row there are no old versions.
+CREATE OR REPLACE FUNCTION totals_(OUT highest bigint, OUT bytes bigint)
+LANGUAGE plpgsql STABLE AS $$
+BEGIN
+    WITH RECURSIVE newest(gateway, slot, highest, bytes) AS (
+        (SELECT s.gateway, s.slot, s.highest, s.bytes FROM slots s
+            ORDER BY s.gateway DESC, s.slot DESC, s.epoch DESC LIMIT 1)
+        UNION ALL
+        SELECT o.gateway, o.slot, o.highest, o.bytes FROM newest n CROSS JOIN LATERAL (
+            SELECT s.gateway, s.slot, s.highest, s.bytes FROM slots s
+            WHERE (s.gateway, s.slot) < (n.gateway, n.slot)
+            ORDER BY s.gateway DESC, s.slot DESC, s.epoch DESC LIMIT 1) AS o
+    )
+    SELECT coalesce(max(n.highest), 0), coalesce(sum(n.bytes), 0) INTO highest, bytes
+        FROM newest n;
 END $$;
 
 CREATE OR REPLACE FUNCTION change_membership(
@@ -239,7 +281,7 @@ BEGIN
         RETURNING id, size
     ) SELECT array_agg(id), coalesce(sum(size), 0) INTO gone, freed FROM deleted;
     DELETE FROM chunks WHERE id = ANY (gone);
-    UPDATE outcomes SET bytes = bytes - freed WHERE gateway = me AND slot = my_slot;
+    PERFORM add_bytes_(me, my_slot, -freed);
 END $$;
 
 -- The same for what gateways wrote that are dead, or have begun anew since.
@@ -256,5 +298,5 @@ BEGIN
         RETURNING c.id, c.size
     ) SELECT array_agg(id), coalesce(sum(size), 0) INTO gone, freed FROM deleted;
     DELETE FROM chunks WHERE id = ANY (gone);
-    UPDATE outcomes SET bytes = bytes - freed WHERE gateway = me AND slot = my_slot;
+    PERFORM add_bytes_(me, my_slot, -freed);
 END $$;

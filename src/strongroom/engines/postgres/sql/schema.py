@@ -1,113 +1,18 @@
-"""The statements of a store in PostgreSQL, and the SQL that makes one.
+"""The statements of a store in PostgreSQL.
 
 Lives here: what sessions prepare. The tables are in tables.sql, and the functions in functions.sql,
-whose comments say what they keep to. Source of the design: docs/decisions/postgresql.md. Nothing is
-newer than PostgreSQL 14.
+whose comments say what they keep to. Must not live here: the SQL that makes a store (making.py),
+statements for a store of the version before (versions.py). Source of the design:
+docs/decisions/postgresql.md. Nothing is newer than PostgreSQL 14.
 """
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Final
 
 import msgspec
 
 from strongroom.engines.postgres.sql import wire
-
-VERSION: Final = 1
-"""The version of the tables and functions. A store with a higher one is refused."""
-DEFAULT_SCHEMA: Final = "strongroom"
-
-_FIRST_ROWS: Final = """
-INSERT INTO store (version, allows_reset, test_clock)
-VALUES ({version}, {allows_reset}, {test_clock}) ON CONFLICT DO NOTHING;
-INSERT INTO membership (version, body) VALUES (0, '') ON CONFLICT DO NOTHING;
-"""
-
-
-def _text(name: str) -> str:
-    return files(__package__).joinpath(name).read_text("utf-8")
-
-
-RIGHTS: Final = """
-SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-WHERE n.nspname = $1 AND c.relkind = 'r' AND NOT (
-    has_table_privilege(c.oid, 'SELECT') AND has_table_privilege(c.oid, 'INSERT')
-    AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
-ORDER BY 1"""
-"""Names of the tables that the role may not use in every way."""
-_NO_FOREIGN_TABLES: Final = """
-DO $$ BEGIN
-    IF to_regclass('store') IS NULL AND EXISTS (
-        SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-        WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p', 'v', 'm', 'f'))
-    THEN
-        RAISE EXCEPTION 'the schema has tables that are none of a store; name another schema';
-    END IF;
-END $$;
-"""
-# An older program must not replace the functions of a newer one.
-_NOT_OLDER: Final = """
-DO $$ BEGIN
-    IF (SELECT version FROM store) > {version} THEN
-        RAISE EXCEPTION 'the store has a newer version of its tables; use a newer Strongroom';
-    END IF;
-END $$;
-"""
-
-
-def quoted(name: str) -> str:
-    """A name as SQL writes it."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-class StoreMarks(msgspec.Struct, frozen=True):
-    """What a store says of itself from its creation on.
-
-    Attributes:
-        allows_reset: see Engine.allows_reset.
-        test_clock: whether its time may be moved.
-    """
-
-    allows_reset: bool = False
-    test_clock: bool = False
-
-
-PLAIN: Final = StoreMarks()
-
-
-def init_sql(schema: str, role: str | None = None, marks: StoreMarks = PLAIN) -> str:
-    """The SQL that makes an empty store; it changes nothing of a store that is there.
-
-    Arguments:
-        role: a role without the right to change tables, which shall be able to serve the store.
-        marks: of a store that is made.
-    """
-    name = quoted(schema)
-    parts = [
-        "BEGIN;",
-        "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;",
-        # Two gateways may begin at the same time.
-        "SELECT pg_advisory_xact_lock(hashtext('strongroom store init'));",
-        f"CREATE SCHEMA IF NOT EXISTS {name};",
-        f"SET LOCAL search_path = {name};",
-        "SET LOCAL client_min_messages = warning;",
-        _NO_FOREIGN_TABLES,
-        _text("tables.sql"),
-        _FIRST_ROWS.format(
-            version=VERSION, allows_reset=marks.allows_reset, test_clock=marks.test_clock
-        ),
-        _NOT_OLDER.format(version=VERSION),
-        _text("functions.sql"),
-    ]
-    if role is not None:
-        to = quoted(role)
-        parts += [
-            f"GRANT USAGE ON SCHEMA {name} TO {to};",
-            f"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {name} TO {to};",
-            f"GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA {name} TO {to};",
-        ]
-    return "\n".join((*parts, "COMMIT;", ""))
 
 
 class Statement(msgspec.Struct, frozen=True):
@@ -166,7 +71,7 @@ FOLLOW: Final = Statement(
 )
 COMMIT: Final = Statement(
     "commit",
-    "SELECT failed, newest, grown FROM commit_("
+    "SELECT failed, newest, grown, epoch FROM commit_("
     + ", ".join(f"${number}" for number in range(1, 25))
     + ")",
     (
@@ -179,20 +84,20 @@ COMMIT: Final = Statement(
         *(wire.INT8S, wire.INT8S, wire.INT8S),
     ),
 )
-"""One row: the units that failed, the newest stamp that was in the way, and by how many bytes the
-store has grown. The number of a unit is negative if a content was not free to be adopted."""
+"""One row: the units that failed, the newest stamp that was in the way, by how many bytes the store
+has grown. Last comes the epoch of the slot from now on. The number of a unit is negative if a
+content was not free to be adopted."""
 CONFIRM: Final = Statement(
     "confirm", "SELECT epoch, batch, failed FROM confirm_($1, $2)", (wire.INT4, wire.INT4)
 )
 MEMBERSHIP: Final = Statement(
     "membership",
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-        coalesce((SELECT max(highest) FROM outcomes), 0),
-        coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint, s.shift, s.salt, s.version,
+        t.highest, t.bytes, s.shift, s.salt, s.version,
         s.allows_reset, s.test_clock, s.transfer IS NOT NULL,
         current_setting('fsync'),
         current_setting('full_page_writes'), current_setting('synchronous_standby_names')
-    FROM membership m, store s""",
+    FROM membership m, store s, totals_() t""",
 )
 CHANGE_MEMBERSHIP: Final = Statement(
     "change_membership",
@@ -215,17 +120,15 @@ WRITE_CONTENTS: Final = Statement(
         FROM unnest($1, $2, $3, $4) AS n(id, size, crc, data)
         ON CONFLICT (id) DO UPDATE SET size = EXCLUDED.size
         RETURNING c.size, xmax = 0 AS is_new)
-    UPDATE outcomes
-    SET bytes = bytes + (SELECT coalesce(sum(size) FILTER (WHERE is_new), 0) FROM new)
-    WHERE gateway = $5 AND slot = $7""",
+    SELECT add_bytes_($5, $7,
+        (SELECT coalesce(sum(size) FILTER (WHERE is_new), 0)::bigint FROM new))""",
     (*(wire.INT8S, wire.INT8S, wire.INT8S, wire.BYTEAS), wire.INT4, wire.INT8, wire.INT4),
 )
 FINISH_CONTENT: Final = Statement(
     "finish_content",
     """WITH done AS (
         UPDATE contents SET size = $2, crc = $3 WHERE id = $1 AND size = 0 RETURNING id)
-    UPDATE outcomes SET bytes = bytes + $2 * (SELECT count(*) FROM done)
-    WHERE gateway = $4 AND slot = $5""",
+    SELECT add_bytes_($4, $5, $2 * (SELECT count(*) FROM done))""",
     (wire.INT8, wire.INT8, wire.INT8, wire.INT4, wire.INT4),
 )
 WRITE_CHUNK: Final = Statement(

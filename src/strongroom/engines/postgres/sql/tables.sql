@@ -11,7 +11,12 @@ CREATE TABLE IF NOT EXISTS store (
     shift bigint NOT NULL DEFAULT 0,
     -- The source, while a copy into this store is not complete.
     transfer text,
-    foreign_etags boolean NOT NULL DEFAULT false
+    foreign_etags boolean NOT NULL DEFAULT false,
+    -- What all gateways know, and nobody else.
+    secret bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
+    -- The folder or pool of bodies that lie apart; NULL = there are none.
+    bodies text,
+    generation uuid NOT NULL DEFAULT gen_random_uuid()
 );
 -- Keys of both classes with their values; sql/places.py has the form of a place.
 CREATE TABLE IF NOT EXISTS records (
@@ -36,7 +41,8 @@ CREATE TABLE IF NOT EXISTS contents (
     data bytea,
     gateway integer NOT NULL,
     incarnation bigint NOT NULL,
-    is_adopted boolean NOT NULL DEFAULT false
+    is_adopted boolean NOT NULL DEFAULT false,
+    is_apart boolean NOT NULL DEFAULT false
 ) WITH (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE contents ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE INDEX IF NOT EXISTS contents_unadopted ON contents (id) WHERE NOT is_adopted;
@@ -51,7 +57,9 @@ ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
 CREATE TABLE IF NOT EXISTS dropped (
     id bigint PRIMARY KEY,
     stamp bigint NOT NULL,
-    size bigint NOT NULL
+    size bigint NOT NULL,
+    is_apart boolean NOT NULL DEFAULT false,
+    at timestamptz NOT NULL DEFAULT now()
 );
 CREATE INDEX IF NOT EXISTS dropped_stamp ON dropped (stamp);
 -- All gateways and their holds in one value (engines/membership.py), changed by comparing `version`.
@@ -65,9 +73,11 @@ CREATE TABLE IF NOT EXISTS gateways (
     number integer PRIMARY KEY,
     incarnation bigint NOT NULL
 );
--- One row for each session of a gateway. `epoch` counts the sessions that had the slot; `batch` and
--- `failed` are of its last commit, `highest` is its greatest stamp, `bytes` what it has added in all.
-CREATE TABLE IF NOT EXISTS outcomes (
+-- One row for each session of a gateway, its slot. `batch` and `failed` are of its last commit,
+-- `highest` is its greatest stamp, `bytes` what it has added in all. `epoch` goes up with each session
+-- that has the slot, and with each 64th change. A row is looked up by its epoch, the newest by the
+-- greatest one. So 64 versions at most are passed over, however many an old snapshot keeps.
+CREATE TABLE IF NOT EXISTS slots (
     gateway integer NOT NULL,
     slot integer NOT NULL,
     epoch bigint NOT NULL DEFAULT 0,
@@ -75,5 +85,6 @@ CREATE TABLE IF NOT EXISTS outcomes (
     failed bigint[] NOT NULL DEFAULT '{}',
     highest bigint NOT NULL DEFAULT 0,
     bytes bigint NOT NULL DEFAULT 0,
-    PRIMARY KEY (gateway, slot)
+    changes bigint NOT NULL DEFAULT 0,
+    PRIMARY KEY (gateway, slot, epoch)
 ) WITH (fillfactor = 50);
