@@ -10,16 +10,24 @@ import asyncio
 import functools
 import itertools
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from strongroom.clock import Clock, ManualClock, SkewedClock
 from strongroom.engines.base import StorageEngine
-from strongroom.engines.postgres.assembly import PostgresOptions, open_store
+from strongroom.engines.bodies.layout import name_of
+from strongroom.engines.postgres.assembly import (
+    PostgresOptions,
+    init_bodies,
+    init_store,
+    open_store,
+)
 from strongroom.engines.postgres.store import PostgresEngine
 from strongroom.testing.contract.subject import HeldCommits
 from tests.engines.postgres.breaking import break_a_commit
 from tests.engines.postgres.servers import Administrator, fresh_schema
 from tests.engines.subjects import Held
 
+APART_BYTES = 100
 Open = Callable[[str, Clock, PostgresOptions], Awaitable[PostgresEngine]]
 
 
@@ -38,6 +46,7 @@ class PostgresSubject:
         mutate: changes the schema after the store was made.
         connections: of each gateway.
         beats: whether heartbeats are sent each second, too, not only where a case looks.
+        bodies: a folder in which bodies of more than APART_BYTES lie; None = all in the database.
     """
 
     store: StorageEngine
@@ -51,13 +60,22 @@ class PostgresSubject:
         connections: int = 4,
         *,
         beats: bool = False,
+        bodies: Path | None = None,
     ) -> None:
         self.clock = ManualClock()
         self.schema = fresh_schema()
         self._url, self._administrator = url, administrator
         self._open, self._mutate = open_, mutate
-        self._options = PostgresOptions(
-            connections=connections, schema=self.schema, table_clock=self.clock, beats=beats
+        self.bodies = bodies
+        self.options = PostgresOptions(
+            connections=connections,
+            schema=self.schema,
+            table_clock=self.clock,
+            beats=beats,
+            bodies=None if bodies is None else f"file://{bodies}",
+            apart_bytes=APART_BYTES,
+            keep_dropped_s=0,
+            observe_s=0.0,
         )
         self._gateways: list[PostgresEngine] = []
         self._held: list[Held] = []
@@ -65,6 +83,9 @@ class PostgresSubject:
         self._breaks = itertools.cycle((False, True))
 
     async def start(self) -> None:
+        if self.options.bodies is not None:
+            await init_store(self._url, self.schema)
+            await init_bodies(self._url, self.schema, self.options.bodies)
         self.store = await self._opened(self.clock)
         if self._mutate is not None:
             self._mutate(self._administrator, self.schema)
@@ -73,7 +94,7 @@ class PostgresSubject:
         return await self._opened(SkewedClock(self.clock, skew_s) if skew_s else self.clock)
 
     async def _opened(self, clock: Clock) -> PostgresEngine:
-        engine = await self._open(self._url, clock, self._options)
+        engine = await self._open(self._url, clock, self.options)
         self._gateways.append(engine)
         return engine
 
@@ -129,7 +150,12 @@ class PostgresSubject:
         store.before_commit = once
 
     def damage(self, content_id: int) -> None:
-        """A short body lies in its row, a long one in chunks."""
+        """A short body lies in its row, a long one in chunks or in a file."""
+        if self.bodies is not None and (file := self.bodies / name_of(content_id)).exists():
+            data = bytearray(file.read_bytes())
+            data[len(data) // 2] ^= 1
+            file.write_bytes(data)
+            return
         table, chunk = f"{self.schema}.contents", "true"
         if not self._administrator.value(
             f"SELECT count(data) FROM {table} WHERE id = {content_id}"

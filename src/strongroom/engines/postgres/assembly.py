@@ -12,9 +12,13 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import Clock
+from strongroom.engines.bodies.base import BodyStore
 from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.measured import CommitTimes
 from strongroom.engines.membership import GatewayState
+from strongroom.engines.postgres.apart.place import make_place, opened_place
+from strongroom.engines.postgres.apart.sweep import KEEP_DROPPED_S, BodySweep
+from strongroom.engines.postgres.apart.turns import OBSERVE_S, Turns
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.commits.committing import (
     CommitContext,
@@ -24,7 +28,12 @@ from strongroom.engines.postgres.commits.committing import (
 )
 from strongroom.engines.postgres.commits.line import UpdateLine
 from strongroom.engines.postgres.commits.space import Space
-from strongroom.engines.postgres.contents import ContentWriter, PostgresContents
+from strongroom.engines.postgres.contents import (
+    APART_BYTES,
+    ApartBodies,
+    ContentWriter,
+    PostgresContents,
+)
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways, joined
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
@@ -60,7 +69,7 @@ from strongroom.engines.postgres.sql.making import (
     init_sql,
 )
 from strongroom.engines.postgres.sql.places import LockNumbers
-from strongroom.engines.postgres.sql.versions import VERSION, lacking_version
+from strongroom.engines.postgres.sql.versions import APART_VERSION, VERSION, lacking_version
 from strongroom.engines.postgres.store import GatewayParts, PostgresEngine
 from strongroom.engines.postgres.upkeep import Upkeep
 from strongroom.engines.postgres.waiting import Waits
@@ -87,6 +96,10 @@ class PostgresOptions(msgspec.Struct, frozen=True):
             of the database, which the gateway then follows, too.
         beats: whether heartbeats are sent by themselves; False in tests that move the clock.
         makes: whether a store that is missing is made.
+        bodies: the URL of the folder that keeps long bodies; None = the database keeps them.
+        apart_bytes: longer bodies lie in that folder.
+        keep_dropped_s: for how long bodies stay there that no record names.
+        observe_s: see Turns.
     """
 
     connections: int = 8
@@ -99,6 +112,10 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     table_clock: Clock | None = None
     beats: bool = True
     makes: bool = True
+    bodies: str | None = None
+    apart_bytes: int = APART_BYTES
+    keep_dropped_s: int = KEEP_DROPPED_S
+    observe_s: float = OBSERVE_S
 
 
 DEFAULTS: Final = PostgresOptions()
@@ -107,6 +124,24 @@ DEFAULTS: Final = PostgresOptions()
 async def init_store(url: str, schema: str = DEFAULT_SCHEMA) -> None:
     """Make the tables of a store, where they are missing. Raises: Unavailable, DatabaseUnfit."""
     await _run_script(address_of(url), init_sql(schema))
+
+
+async def init_bodies(url: str, schema: str, bodies: str) -> None:
+    """Make a folder ready for the long bodies of a store that exists.
+
+    Raises: Unavailable; DatabaseUnfit and BodiesUnfit: they do not go together.
+    """
+    opener = SessionOpener(address_of(url), schema)
+    try:
+        session = await opener.open()
+        try:
+            await make_place(session, bodies)
+        finally:
+            session.close()
+    except StatementRefused as error:
+        raise error.as_engine_error() from None
+    except SessionLost as error:
+        raise unavailable(error) from None
 
 
 async def _run_script(address: DatabaseAddress, sql: str) -> None:
@@ -146,8 +181,36 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     opener = SessionOpener(address, options.schema, needs_standby=options.needs_standby)
     marks = StoreMarks(options.allows_reset, options.test_clock)
     await (_make_if_missing(opener, marks) if options.makes else _try(opener))
-    if (lacking := lacking_version(opener.version, options.least_version)) is not None:
+    least = options.least_version if options.bodies is None else APART_VERSION
+    if (lacking := lacking_version(opener.version, least)) is not None:
         raise DatabaseUnfit(lacking)
+    bodies = await _opened_bodies(opener, options.bodies)
+    try:
+        return await _joined(opener, clock, options, marks, bodies)
+    except BaseException:
+        if bodies is not None:
+            await bodies.close()
+        raise
+
+
+async def _opened_bodies(opener: SessionOpener, url: str | None) -> BodyStore | None:
+    try:
+        session = await opener.open()
+        try:
+            return await opened_place(session, url)
+        finally:
+            session.close()
+    except SessionLost as error:
+        raise unavailable(error) from None
+
+
+async def _joined(
+    opener: SessionOpener,
+    clock: Clock,
+    options: PostgresOptions,
+    marks: StoreMarks,
+    bodies: BodyStore | None,
+) -> PostgresEngine:
     database_clock, notices = DatabaseClock(clock), Notices()
     members = SharedTable(
         opener, database_clock, options.table_clock, notices.notified, notices.session_opened
@@ -156,7 +219,8 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     asked = used.boot_ticks()
     try:
         run, seen = await joined(members, clock)
-        parts = _parts(opener, members, _Clocks(database_clock, used, asked), run, options)
+        clocks = _Clocks(database_clock, used, asked)
+        parts = _parts(opener, members, clocks, run, options, bodies)
     except BaseException:
         await members.close()
         raise
@@ -209,6 +273,7 @@ def _parts(
     clocks: _Clocks,
     run: GatewayRun,
     options: PostgresOptions,
+    bodies: BodyStore | None,
 ) -> GatewayParts:
     """Make everything that a gateway consists of, once it has joined."""
     assert members.seen is not None
@@ -234,7 +299,14 @@ def _parts(
     gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))
     reading, updating = _pools(opener, run.number, options.connections)
     records = Records(reading, gateway.state.observe)
-    contents = PostgresContents(reading, _content_writer(gateways, gateway), space)
+    apart = None if bodies is None else ApartBodies(bodies, options.apart_bytes)
+    contents = PostgresContents(reading, _content_writer(gateways, gateway), space, apart)
+    tending = None
+    if bodies is not None:
+        bodies.on_broken(life.failed)
+        turns = Turns(bodies, gateways, reading, life.failed, options.observe_s)
+        sweep = BodySweep(bodies, turns, reading, contents.pins, options.keep_dropped_s)
+        tending = turns, sweep
     waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
     context = CommitContext(
         gateway=_committing(gateways, gateway, seen, waits),
@@ -261,8 +333,9 @@ def _parts(
         commits=commits,
         contents=contents,
         waits=waits,
+        bodies=bodies,
         space=space,
-        upkeep=Upkeep(gateways, members, time, (commits, contents, waits), reading),
+        upkeep=Upkeep(gateways, members, time, (commits, contents, waits), reading, tending),
     )
 
 

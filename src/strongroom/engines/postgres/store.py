@@ -24,6 +24,7 @@ from strongroom.engines.base import (
     Record,
     Ref,
 )
+from strongroom.engines.bodies.base import BodyStore
 from strongroom.engines.bounds import check_partition, check_reads
 from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
@@ -59,6 +60,7 @@ class GatewayParts(msgspec.Struct, frozen=True):
         clock: that of the database, as this machine knows it.
         updating: the lanes of updates.
         reading: the lanes of everything that may be repeated.
+        bodies: where long bodies lie; None = in the database.
     """
 
     shown: str
@@ -75,6 +77,7 @@ class GatewayParts(msgspec.Struct, frozen=True):
     commits: Commits
     contents: PostgresContents
     waits: Waits
+    bodies: BodyStore | None
     space: Space
     upkeep: Upkeep
 
@@ -215,11 +218,14 @@ class PostgresEngine(WaitingEngine):
                 await self._parts.reading.run(READ, wire.byteas(()))
         except (EngineError, TimeoutError):
             return Health.STALLED
+        if self._parts.bodies is not None and self._parts.bodies.why_away() is not None:
+            return Health.STALLED
         return Health.FULL if self._parts.space.is_full else Health.SERVING
 
     async def maintain(self) -> None:
         """Delete now what was dropped and nobody reads, and what dead gateways left."""
         await self._parts.upkeep.maintain()
+        await self._parts.upkeep.tend()
 
     async def close(self) -> None:
         parts = self._parts
@@ -232,6 +238,8 @@ class PostgresEngine(WaitingEngine):
         await asyncio.gather(*self._shifts, return_exceptions=True)
         await parts.waits.close()
         await parts.contents.drain()
+        if parts.bodies is not None:
+            await parts.bodies.close()
         await parts.records.drain()
         await parts.gateways.leave()
         await parts.updating.close()

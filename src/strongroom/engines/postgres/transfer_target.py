@@ -19,7 +19,8 @@ import msgspec
 
 from strongroom.engines.base import Ref
 from strongroom.engines.postgres.assembly import init_store
-from strongroom.engines.postgres.contents import CHUNK_BYTES, signed
+from strongroom.engines.postgres.contents import signed
+from strongroom.engines.postgres.intake import CHUNK_BYTES
 from strongroom.engines.postgres.sessions.session import StoreMissing
 from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.places import place_of

@@ -12,6 +12,8 @@ from collections.abc import Coroutine
 from typing import Final
 
 from strongroom.engines.base import EngineError
+from strongroom.engines.postgres.apart.sweep import BodySweep
+from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.contents import PostgresContents
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways
@@ -27,6 +29,7 @@ _MAINTENANCE_S: Final = 5.0
 _ROUNDS_TO_FORGET: Final = 12
 _EXPIRE_S: Final = 1.0
 _POLL_S: Final = 2.0
+_LOOK_S: Final = 2.5
 _log = logging.getLogger(__name__)
 
 
@@ -40,18 +43,22 @@ class Upkeep:
         time: SharedTime,
         work: tuple[Commits, PostgresContents, Waits],
         reading: Pool,
+        apart: tuple[Turns, BodySweep] | None = None,
     ) -> None:
         self._gateways = gateways
         self._members = members
         self._time = time
         self._commits, self._contents, self._waits = work
         self._reading = reading
+        self._apart = apart
         self._tasks: set[asyncio.Task[None]] = set()
 
     def start(self, *, beats: bool) -> None:
         """Begin all work that repeats; heartbeats only if they shall be sent by themselves."""
         for work in (self._maintain_forever, self._poll_forever, self._expire_forever):
             self._do(work())
+        if self._apart is not None:
+            self._do(self._tend_forever())
         if beats:
             self._do(self._gateways.heartbeats.beat_forever())
 
@@ -59,6 +66,8 @@ class Upkeep:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._apart is not None:
+            self._apart[0].release()
 
     def notified(self, payload: str) -> None:
         """Another gateway, or this one, has sent a notification."""
@@ -87,6 +96,13 @@ class Upkeep:
             floor = wire.int8(self._gateways.table.floor)
             await self._reading.write(FORGET_PARTITIONS, lambda _: (floor,))
 
+    async def tend(self) -> None:
+        """Look after the place of bodies apart, and remove what nobody needs there."""
+        if self._apart is not None:
+            turns, sweep = self._apart
+            await turns.tend()
+            await self._sweep(sweep)
+
     async def _maintain_forever(self) -> None:
         rounds = 0
         while True:
@@ -95,6 +111,17 @@ class Upkeep:
             if is_beating and self._gateways.owns(_MAINTENANCE):
                 await _quietly(self.maintain(forgets=rounds % _ROUNDS_TO_FORGET == 0))
                 rounds += 1
+
+    async def _tend_forever(self) -> None:
+        while True:
+            if self._gateways.heartbeats.is_beating:
+                await _quietly(self.tend())
+            await asyncio.sleep(_LOOK_S)
+
+    async def _sweep(self, sweep: BodySweep) -> None:
+        while await sweep.remove_dropped(await self._gateways.horizon()):
+            pass
+        await sweep.remove_orphans_in_time()
 
     async def _poll_forever(self) -> None:
         while True:

@@ -94,7 +94,7 @@ class CommitContext(msgspec.Struct, frozen=True):
 
     gateway: CommittingGateway
     line: UpdateLine
-    adoptions: Adoptions[int]
+    adoptions: Adoptions[bool]
     space: Space
     flights: Flights
     times: CommitTimes

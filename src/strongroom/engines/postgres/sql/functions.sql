@@ -84,9 +84,10 @@ BEGIN
         WITH gone AS (
             DELETE FROM contents c USING unnest(d_unit, d_id, d_stamp) AS d(unit, id, stamp)
                 WHERE c.id = d.id AND c.is_adopted AND d.unit <> ALL (stale)
-                RETURNING c.id, d.stamp, c.size, c.data IS NULL AS in_chunks
+                RETURNING c.id, d.stamp, c.size, c.data IS NULL AS is_long, c.is_apart
         ), kept AS (
-            INSERT INTO dropped (id, stamp, size) SELECT id, stamp, size FROM gone WHERE in_chunks
+            INSERT INTO dropped (id, stamp, size, is_apart)
+                SELECT id, stamp, size, is_apart FROM gone WHERE is_long
                 ON CONFLICT DO NOTHING
         )
         SELECT grown - coalesce(sum(size), 0) INTO grown FROM gone;
@@ -295,7 +296,11 @@ BEGIN
         DELETE FROM contents c WHERE NOT c.is_adopted AND NOT EXISTS (
             SELECT FROM gateways g
             WHERE g.number = c.gateway AND g.incarnation = c.incarnation)
-        RETURNING c.id, c.size
+        RETURNING c.id, c.size, c.is_apart
+    ), kept AS (
+        INSERT INTO dropped (id, stamp, size, is_apart)
+            SELECT id, id, size, true FROM deleted WHERE is_apart
+            ON CONFLICT DO NOTHING
     ) SELECT array_agg(id), coalesce(sum(size), 0) INTO gone, freed FROM deleted;
     DELETE FROM chunks WHERE id = ANY (gone);
     PERFORM add_bytes_(me, my_slot, -freed);

@@ -13,6 +13,10 @@ ALTER TABLE store
     ADD COLUMN secret bytea NOT NULL
         DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
     ADD COLUMN bodies text,
-    ADD COLUMN generation uuid NOT NULL DEFAULT gen_random_uuid();
+    ADD COLUMN generation uuid NOT NULL DEFAULT gen_random_uuid(),
+    ADD COLUMN turns uuid[] NOT NULL DEFAULT '{}';
+DROP INDEX dropped_stamp;
+CREATE INDEX dropped_stamp ON dropped (stamp) WHERE NOT is_apart;
+CREATE INDEX dropped_apart ON dropped (at) WHERE is_apart;
 -- It returns a column more.
 DROP FUNCTION commit_;

@@ -141,7 +141,7 @@ WRITE_CHUNK: Final = Statement(
 )
 OPEN: Final = Statement(
     "open",
-    "SELECT id, size, crc, data FROM contents WHERE id = ANY ($1) AND is_adopted",
+    "SELECT id, size, crc, data, is_apart FROM contents WHERE id = ANY ($1) AND is_adopted",
     (wire.INT8S,),
 )
 CHUNKS: Final = Statement(
@@ -156,7 +156,8 @@ DISCARD: Final = Statement(
 )
 DROPPED_MAX: Final = 1000
 DROPPED: Final = Statement(
-    "dropped", f"SELECT id, stamp, size FROM dropped ORDER BY stamp LIMIT {DROPPED_MAX}"
+    "dropped",
+    f"SELECT id, stamp, size FROM dropped WHERE NOT is_apart ORDER BY stamp LIMIT {DROPPED_MAX}",
 )
 REMOVE_DROPPED: Final = Statement(
     "remove_dropped",
@@ -167,6 +168,55 @@ REMOVE_DROPPED: Final = Statement(
 REMOVE_ORPHANS: Final = Statement(
     "remove_orphans", "SELECT remove_orphans($1, $2)", (wire.INT4, wire.INT4)
 )
+WRITE_APART: Final = Statement(
+    "write_apart",
+    """WITH new AS (
+        INSERT INTO contents AS c (id, size, crc, gateway, incarnation, is_apart)
+        VALUES ($1, $2, $3, $4, $5, true)
+        ON CONFLICT (id) DO UPDATE SET size = EXCLUDED.size
+        RETURNING c.size, xmax = 0 AS is_new)
+    SELECT add_bytes_($4, $6, coalesce(sum(size) FILTER (WHERE is_new), 0)::bigint) FROM new""",
+    (*(wire.INT8, wire.INT8, wire.INT8), wire.INT4, wire.INT8, wire.INT4),
+)
+DISCARD_APART: Final = Statement(
+    "discard_apart",
+    """WITH gone AS (
+        DELETE FROM contents WHERE id = ANY ($1) AND is_apart AND NOT is_adopted
+            AND gateway = $2 AND incarnation = $3
+        RETURNING id, size),
+    counted AS MATERIALIZED (
+        SELECT add_bytes_($2, $4, -coalesce(sum(size), 0)::bigint) FROM gone)
+    SELECT gone.id FROM gone, counted""",
+    (wire.INT8S, wire.INT4, wire.INT8, wire.INT4),
+)
+"""Rows of those that no commit will ever adopt."""
+DROPPED_APART: Final = Statement(
+    "dropped_apart",
+    f"""SELECT id, stamp FROM dropped WHERE is_apart AND at <= now() - $1 * interval '1 second'
+    ORDER BY at LIMIT {DROPPED_MAX}""",
+    (wire.INT8,),
+)
+UNOWNED: Final = Statement(
+    "unowned",
+    """SELECT found.id FROM unnest($1) AS found(id)
+    WHERE NOT EXISTS (SELECT FROM contents c WHERE c.id = found.id)
+        AND NOT EXISTS (SELECT FROM dropped d WHERE d.id = found.id)""",
+    (wire.INT8S,),
+)
+KNOWS_TURN: Final = Statement(
+    "knows_turn",
+    "SELECT generation = $1::uuid, $2::uuid = ANY (turns) FROM store",
+    (wire.TEXT, wire.TEXT),
+)
+NEXT_TURN: Final = Statement(
+    "next_turn",
+    """UPDATE store SET turns = (gen_random_uuid() || turns)[1:16]
+    WHERE generation = $1::uuid AND $2::uuid = ANY (turns)
+        AND EXISTS (SELECT FROM gateways WHERE number = $3 AND incarnation = $4)
+    RETURNING turns[1]::text""",
+    (wire.TEXT, wire.TEXT, wire.INT4, wire.INT8),
+)
+"""No row: the gateway was declared dead, or another database has the place."""
 FORGET_PARTITIONS: Final = Statement(
     "forget_partitions",
     # It waits for no commit, and none for it for long.
@@ -178,5 +228,6 @@ STATEMENTS: Final = (
     *(READ, VERSIONS, SIZES, RANGE, SCAN, SCAN_WHERE, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),
     *(MEMBERSHIP, CHANGE_MEMBERSHIP, SHIFT, NOTIFY),
     *(WRITE_CONTENTS, FINISH_CONTENT, WRITE_CHUNK, OPEN, CHUNKS, DISCARD, DROPPED, REMOVE_DROPPED),
-    *(REMOVE_ORPHANS, FORGET_PARTITIONS),
+    *(REMOVE_ORPHANS, FORGET_PARTITIONS, WRITE_APART, DISCARD_APART, DROPPED_APART, UNOWNED),
+    *(KNOWS_TURN, NEXT_TURN),
 )

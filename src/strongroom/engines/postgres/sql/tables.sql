@@ -14,9 +14,12 @@ CREATE TABLE IF NOT EXISTS store (
     foreign_etags boolean NOT NULL DEFAULT false,
     -- What all gateways know, and nobody else.
     secret bytea NOT NULL DEFAULT uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()),
-    -- The folder or pool of bodies that lie apart; NULL = there are none.
+    -- The folder or pool of bodies that lie apart; NULL = there are none. The generation changes when
+    -- another database takes it over.
     bodies text,
-    generation uuid NOT NULL DEFAULT gen_random_uuid()
+    generation uuid NOT NULL DEFAULT gen_random_uuid(),
+    -- The last turns, the newest first: engines/bodies/mark.py.
+    turns uuid[] NOT NULL DEFAULT '{}'
 );
 -- Keys of both classes with their values; sql/places.py has the form of a place.
 CREATE TABLE IF NOT EXISTS records (
@@ -33,7 +36,8 @@ CREATE TABLE IF NOT EXISTS partitions (
     id bigint PRIMARY KEY,
     last bigint NOT NULL
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05);
--- Bodies. A short one is in `data`, a long one in `chunks`. Only its writer's commits adopt it.
+-- Bodies. A short one is in `data`, a long one in `chunks`, or apart from the database. Only its
+-- writer's commits adopt it.
 CREATE TABLE IF NOT EXISTS contents (
     id bigint PRIMARY KEY,
     size bigint NOT NULL,
@@ -53,7 +57,8 @@ CREATE TABLE IF NOT EXISTS chunks (
     PRIMARY KEY (id, at)
 ) WITH (autovacuum_vacuum_scale_factor = 0.05);
 ALTER TABLE chunks ALTER COLUMN data SET STORAGE EXTERNAL;
--- Bodies in chunks that no record names since a stamp; a reader may still have them open.
+-- Bodies in chunks or apart that no record names since a stamp; a reader may still have them open.
+-- Those apart stay for some days.
 CREATE TABLE IF NOT EXISTS dropped (
     id bigint PRIMARY KEY,
     stamp bigint NOT NULL,
@@ -61,7 +66,8 @@ CREATE TABLE IF NOT EXISTS dropped (
     is_apart boolean NOT NULL DEFAULT false,
     at timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX IF NOT EXISTS dropped_stamp ON dropped (stamp);
+CREATE INDEX IF NOT EXISTS dropped_stamp ON dropped (stamp) WHERE NOT is_apart;
+CREATE INDEX IF NOT EXISTS dropped_apart ON dropped (at) WHERE is_apart;
 -- All gateways and their holds in one value (engines/membership.py), changed by comparing `version`.
 CREATE TABLE IF NOT EXISTS membership (
     single boolean PRIMARY KEY DEFAULT true CHECK (single),

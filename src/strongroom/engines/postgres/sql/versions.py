@@ -15,7 +15,15 @@ from typing import Final
 
 from strongroom.engines.postgres.sql.schema import (
     COMMIT,
+    DISCARD_APART,
+    DROPPED,
+    DROPPED_APART,
     FINISH_CONTENT,
+    KNOWS_TURN,
+    NEXT_TURN,
+    OPEN,
+    UNOWNED,
+    WRITE_APART,
     WRITE_CONTENTS,
     Statement,
 )
@@ -55,7 +63,15 @@ def lacking_version(found: int, least: int) -> str | None:
     )
 
 
+APART_VERSION: Final = 2
+"""Bodies may lie apart from it on."""
+_ONLY_VERSION_2: Final = frozenset(
+    one.name for one in (WRITE_APART, DISCARD_APART, DROPPED_APART, UNOWNED, KNOWS_TURN, NEXT_TURN)
+)
+"""No gateway to a store of version 1 executes them."""
 _VERSION_1: Final = (
+    Statement(OPEN.name, OPEN.sql.replace("is_apart", "false"), OPEN.types),
+    Statement(DROPPED.name, DROPPED.sql.replace("WHERE NOT is_apart", "")),
     Statement(
         "commit",
         COMMIT.sql.replace("grown, epoch", "grown, $4"),
@@ -108,4 +124,5 @@ _VERSION_1: Final = (
 def of_version(statements: Sequence[Statement], version: int) -> list[Statement]:
     """The statements in the form that a store of this version needs."""
     before = {one.name: one for one in _VERSION_1} if version == 1 else {}
-    return [before.get(one.name, one) for one in statements]
+    left_out = _ONLY_VERSION_2 if version == 1 else frozenset()
+    return [before.get(one.name, one) for one in statements if one.name not in left_out]

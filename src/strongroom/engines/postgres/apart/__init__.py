@@ -1,0 +1,1 @@
+"""Bodies apart from the database: where they lie, who may remove any, and when."""

@@ -1,0 +1,138 @@
+"""The place of a store's bodies: what the database says of it, compared with the place's own mark.
+
+Lives here: making a place ready, opening it, and taking it over. Must not live here: the mark
+(engines/bodies/mark.py), what happens while it is served (turns.py). Only places that are folders
+exist today.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+from uuid import UUID
+
+import msgspec
+
+from strongroom.engines.bodies.base import BodiesUnfit
+from strongroom.engines.bodies.folder import SCHEME, FolderBodies, make_folder_ready, open_folder
+from strongroom.engines.bodies.mark import BodiesMark
+from strongroom.engines.postgres.sessions.session import DatabaseSession, DatabaseUnfit
+from strongroom.engines.postgres.sql.versions import APART_VERSION, lacking_version
+
+# A store of version 1 lacks all but the id.
+_ROW: Final = """
+SELECT id, to_jsonb(s) ->> 'bodies', to_jsonb(s) ->> 'generation', to_jsonb(s) ->> 'turns'
+FROM store s"""
+_NONE: Final = UUID(int=0)
+OTHER_STATE: Final = (
+    "{place} belongs to another state of this store. This database is a copy or was recovered to "
+    "an earlier moment, or another database has taken the place over. If this one is to go on, "
+    "stop all gateways of the other, and run `strongroom store adopt URL`"
+)
+
+
+class PlaceRow(msgspec.Struct, frozen=True):
+    """What the database says of the place.
+
+    Attributes:
+        place: its URL; empty = there is none.
+        turns: the last ones, the newest first.
+    """
+
+    store: UUID
+    place: str
+    generation: UUID
+    turns: tuple[UUID, ...]
+
+    def knows(self, mark: BodiesMark) -> bool:
+        """Whether this database has seen everything that happened in the place."""
+        return mark.generation == self.generation and mark.turn in self.turns
+
+    def mark(self) -> BodiesMark:
+        return BodiesMark(self.store, self.generation, self.turns[0])
+
+
+def folder_of(url: str) -> str:
+    """Return the path of `file:///shared`. Raises: ValueError."""
+    path = unquote(url.removeprefix(SCHEME))
+    if not url.startswith(SCHEME + "/") or path.strip("/") == "" or not path.isprintable():
+        raise ValueError("give the URL of a folder that all gateways mount, such as file:///shared")
+    return path.rstrip("/")
+
+
+async def place_row(session: DatabaseSession) -> PlaceRow:
+    rows = await session.simple(_ROW)
+    if not rows:
+        raise DatabaseUnfit("this database has no store; make one with `strongroom store init`")
+    store, place, generation, turns = rows[0]
+    known = msgspec.json.decode(turns or "[]", type=tuple[UUID, ...])
+    return PlaceRow(UUID(store), place, UUID(generation) if generation else _NONE, known)
+
+
+async def make_place(session: DatabaseSession, url: str) -> None:
+    """Make a folder ready for the bodies of a store, and note it there. Both may be so already.
+
+    Raises: DatabaseUnfit, BodiesUnfit, BodiesAway.
+    """
+    place = SCHEME + folder_of(url)
+    row = await place_row(session)
+    if row.generation == _NONE and (lacking := lacking_version(1, APART_VERSION)) is not None:
+        raise DatabaseUnfit(lacking)
+    if row.place and row.place != place:
+        raise DatabaseUnfit(_elsewhere(row.place, place))
+    if not row.turns:
+        # The folder first would be no harm, but its mark has the database's first turn.
+        await session.simple("UPDATE store SET turns = ARRAY[gen_random_uuid()] WHERE turns = '{}'")
+        row = await place_row(session)
+    await make_folder_ready(folder_of(place), row.mark())
+    await session.simple("UPDATE store SET bodies = $1 WHERE bodies IS NULL", place)
+
+
+async def opened_place(session: DatabaseSession, url: str | None) -> FolderBodies | None:
+    """Open the place that a gateway was told; None if the store has none, and none was told.
+
+    Raises: DatabaseUnfit, BodiesUnfit: they do not belong together; BodiesAway.
+    """
+    row = await place_row(session)
+    if url is None:
+        if row.place:
+            raise DatabaseUnfit(
+                f"this store keeps its long bodies in {row.place}: serve it with "
+                f"--bodies {row.place}"
+            )
+        return None
+    place = SCHEME + folder_of(url)
+    if not row.place:
+        raise DatabaseUnfit(
+            "this store keeps no bodies apart so far. An empty folder is made ready by "
+            f"`strongroom store init URL --bodies {place}`"
+        )
+    if row.place != place:
+        raise DatabaseUnfit(_elsewhere(row.place, place))
+    return await opened_known(session, row.place)
+
+
+async def opened_known(session: DatabaseSession, place: str) -> FolderBodies:
+    """Open the place of a store. Raises: BodiesUnfit, BodiesAway."""
+    bodies = await open_folder(folder_of(place))
+    try:
+        mark = await bodies.look()
+        # A new turn is written to the database first, so this row is no older than the mark.
+        row = await place_row(session)
+        if mark.store != row.store:
+            raise BodiesUnfit(
+                f"{place} has the bodies of another store; name the folder of this one"
+            )
+        if not row.knows(mark):
+            raise BodiesUnfit(OTHER_STATE.format(place=place))
+    except BaseException:
+        await bodies.close()
+        raise
+    return bodies
+
+
+def _elsewhere(known: str, given: str) -> str:
+    return (
+        f"this store keeps its long bodies in {known}, not in {given}. If that folder was moved, "
+        f"`strongroom store adopt URL --bodies {given}` tells the store"
+    )
