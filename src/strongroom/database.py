@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl, unquote
 
 DEFAULT_CONNECTIONS: Final = 8
 DEFAULT_SCHEMA: Final = "strongroom"
+DEFAULT_KEEP_DROPPED_S: Final = 7 * 24 * 3600
 _EXAMPLE: Final = "postgresql://strongroom@db1.example.net,db2.example.net/strongroom"
 _URL: Final = re.compile(
     r"postgres(?:ql)?://(?:(?P<user>[^@/?]*)@)?(?P<hosts>[^/?@]*)"
@@ -61,6 +62,8 @@ class DatabaseSettings:
         schema: the schema that has the store's tables.
         gateway_address: where the other gateways reach this one; None = a default.
         file: the file that has the URL; None = it was given in another way.
+        bodies: the URL of the folder that keeps long bodies; None = the database keeps them.
+        keep_dropped_s: for how long bodies stay there that nothing refers to.
     """
 
     url: str = field(repr=False)
@@ -71,6 +74,8 @@ class DatabaseSettings:
     mode: StoreMode = StoreMode.ACTIVE_PASSIVE
     gateway_address: GatewayAddress | None = None
     file: Path | None = None
+    bodies: str | None = None
+    keep_dropped_s: int = DEFAULT_KEEP_DROPPED_S
 
     @property
     def shown(self) -> str:

@@ -23,6 +23,7 @@ from strongroom.config import (
 )
 from strongroom.database import DatabaseSettings
 from strongroom.engines.base import EngineError
+from strongroom.engines.bodies.base import BodiesUnfit
 from strongroom.engines.embedded import EmbeddedEngine, open_store
 from strongroom.engines.embedded.disk.directory import DirectoryLayout
 from strongroom.engines.memory import MemoryEngine
@@ -39,6 +40,11 @@ from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 if TYPE_CHECKING:
     from strongroom.engines.postgres.store import PostgresEngine
 
+_ALL_IN_DATABASE = (
+    "bodies of all sizes lie in the database, which writes each byte twice and vacuums it later. "
+    "That is fine up to 1 MiB. If more than some 10 MiB of longer bodies arrive in a second for "
+    "long, keep them in a folder: --bodies file:///shared"
+)
 _log = logging.getLogger(__name__)
 
 
@@ -87,10 +93,14 @@ async def _opened_database(
         schema=database.schema,
         allows_reset=settings.allow_reset,
         test_clock=settings.test_clock,
+        bodies=database.bodies,
+        keep_dropped_s=database.keep_dropped_s,
     )
+    if database.bodies is None:
+        _log.info(_ALL_IN_DATABASE)
     try:
         return await open_database(database.url, clock, options)
-    except DatabaseUnfit as error:
+    except (DatabaseUnfit, BodiesUnfit) as error:
         raise DataUnusable(f"{database.shown}: {error}") from error
     except EngineError as error:
         raise DatabaseAway(f"{database.shown}: {error}") from error

@@ -44,6 +44,26 @@ def test_the_flags_of_a_database_are_its_settings() -> None:
     assert settings(typed).store == DatabaseSettings(URL, 20, 200 * 2**30, "orders", True)
 
 
+def test_a_folder_of_bodies_is_a_setting_in_one_form() -> None:
+    typed: dict[str, Sequence[str]] = {"store": [URL], "bodies": ["file:///shared/"]}
+    found = settings(typed).store
+    assert found is not None
+    assert (found.bodies, found.keep_dropped_s) == ("file:///shared", 7 * 86400)
+    for text, seconds in (("36h", 36 * 3600), ("0s", 0), ("2d", 2 * 86400)):
+        kept = settings({**typed, "keep-dropped": [text]}).store
+        assert kept is not None
+        assert kept.keep_dropped_s == seconds
+
+
+def test_what_is_no_folder_of_bodies_is_refused() -> None:
+    for place in ("/shared", "file://shared", "file:///", "s3://pool", "file:///a/../b"):
+        code, text = refused("--store", URL, "--bodies", place)
+        assert (code, "file:///shared" in text) == (Exit.USAGE, True)
+    assert refused("--store", URL, "--bodies", "file:///a", "--keep-dropped", "7")[0] == Exit.USAGE
+    code, text = refused("--store", URL, "--keep-dropped", "7d")
+    assert "--bodies" in text
+
+
 def test_the_url_may_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"{WITH_PASSWORD}\n")

@@ -7,7 +7,7 @@ what needs an operator (watching/store_report.py). Nothing printed has a URL, wh
 from __future__ import annotations
 
 import os
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -22,6 +22,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_ADOPTION = """{place} has the bodies of this store, in another state of it.
+If you go on, it belongs to this database: {database}
+- For 30 s nothing is changed. If another database is served with the folder, this ends.
+- The database and the folder get a new generation. Every other database with this store, such as
+  the one from which this one was copied, can then no longer be served with the folder.
+- No body is removed now. What no record of this database names is removed by its gateways when it
+  is older than --keep-dropped.
+- strongroom doctor URL lists bodies that are missing, if any are.
+"""
 _HELP = """
 The PostgreSQL that keeps the data of strongroom serve --store.
 
@@ -35,8 +44,10 @@ Examples
   strongroom store init postgresql://strongroom@db1.example.net/strongroom
   strongroom store init --print-sql strongroom
   strongroom store migrate --store-file /etc/strongroom/store
+  strongroom store init URL --bodies file:///shared
   strongroom store status --store-file /etc/strongroom/store
   strongroom store status --json
+  strongroom store adopt URL
 """
 
 app = typer.Typer(help=_HELP, no_args_is_help=True, rich_markup_mode="rich")
@@ -70,8 +81,19 @@ def init(
             "No database is needed.",
         ),
     ] = None,
+    bodies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="Make an empty folder ready for bodies above 1 MiB: file:///shared. All gateways "
+            "mount it at this path, and are given --bodies.",
+            envvar="STRONGROOM_BODIES",
+        ),
+    ] = None,
 ) -> None:
-    """Make the tables of a store that are missing, or print the SQL that makes them."""
+    """Make the tables of a store that are missing, or print the SQL that makes them.
+
+    With --bodies, 256 folders and a mark are made in the folder, and the store remembers it."""
     _check_schema(schema)
     if print_sql is not None:
         need_driver()
@@ -81,10 +103,14 @@ def init(
         return
     database = _database(url, store_file, schema)
     need_driver()
-    from strongroom.engines.postgres.assembly import init_store
+    from strongroom.engines.postgres.assembly import init_bodies, init_store
 
+    place = None if bodies is None else _place(bodies)
     _asked(database, init_store(database.url, schema))
     typer.echo(f"{database.shown}: the schema {schema} has the tables of a store.")
+    if place is not None:
+        _asked(database, init_bodies(database.url, schema, place))
+        typer.echo(f"{place}: the folder is ready for this store. Serve it with --bodies {place}.")
 
 
 @app.command("migrate")
@@ -136,6 +162,51 @@ def status(
         raise typer.Exit(Exit.REFUSED.value)
 
 
+@app.command("adopt")
+def adopt(
+    url: Url = None,
+    store_file: UrlFile = None,
+    schema: Schema = _SCHEMA,
+    bodies: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the folder of the bodies is now, if it was moved."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Let a database that was copied or recovered take over the folder of its bodies.
+
+    Other databases with the same store can then no longer be served with that folder. No body is
+    removed."""
+    _check_schema(schema)
+    database = _database(url, store_file, schema)
+    need_driver()
+    place = None if bodies is None else _place(bodies)
+    _asked(database, _adopt(database, schema, place, lambda text: _agreed(text, yes)))
+
+
+def _agreed(text: str, yes: bool) -> bool:
+    typer.echo(text)
+    return yes or typer.confirm("Go on?")
+
+
+async def _adopt(
+    database: DatabaseSettings, schema: str, place: str | None, agreed: Callable[[str], bool]
+) -> None:
+    from strongroom.engines.postgres.apart.adoption import PlaceAdoption
+
+    adoption = await PlaceAdoption.prepared(database.url, schema, place)
+    try:
+        if not adoption.is_needed:
+            typer.echo(f"{adoption.place} belongs to this database already: nothing was changed.")
+        elif agreed(_ADOPTION.format(place=adoption.place, database=adoption.shown)):
+            await adoption.adopt()
+            typer.echo(f"{adoption.place} belongs to {adoption.shown} now.")
+        else:
+            fail(Exit.REFUSED, "nothing was changed")
+    finally:
+        await adoption.close()
+
+
 def _check_schema(schema: str) -> None:
     from strongroom.cli.flags.database import SCHEMA
 
@@ -143,6 +214,16 @@ def _check_schema(schema: str) -> None:
         SCHEMA.read(schema)
     except ValueError as error:
         fail(Exit.USAGE, f"--schema {schema!r}: {error}")
+
+
+def _place(bodies: str) -> str:
+    """Return the URL of a folder, or end the command."""
+    from strongroom.cli.flags.database import BODIES
+
+    try:
+        return str(BODIES.read(bodies))
+    except ValueError as error:
+        fail(Exit.USAGE, f"--bodies {bodies!r}: {error}")
 
 
 def _database(url: str | None, file: Path | None, schema: str) -> DatabaseSettings:
@@ -183,11 +264,12 @@ def _asked(database: DatabaseSettings, question: Coroutine[object, object, T]) -
     """Return what the database answers, or end the command."""
     from strongroom.cli.event_loop import run
     from strongroom.engines.base import EngineError
+    from strongroom.engines.bodies.base import BodiesUnfit
     from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 
     try:
         return run(question)
-    except DatabaseUnfit as error:
+    except (DatabaseUnfit, BodiesUnfit) as error:
         fail(Exit.DATA, f"{database.shown}: {error}")
     except EngineError as error:
         fail(Exit.UNAVAILABLE, f"{database.shown}: {error}")

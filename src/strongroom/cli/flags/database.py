@@ -15,6 +15,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.flags.given import Values, ValueSource, exit_of
 from strongroom.cli.flags.kinds import PORT_MAX, ValueKind, choice
 from strongroom.database import (
+    DEFAULT_KEEP_DROPPED_S,
     DatabaseSettings,
     GatewayAddress,
     StoreMode,
@@ -22,6 +23,7 @@ from strongroom.database import (
     check_url,
     has_password,
 )
+from strongroom.engines.bodies.urls import place_url
 from strongroom.platform.files import rights_of_others
 
 _BYTES_MAX: Final = 16 * 1024
@@ -29,6 +31,8 @@ _CONNECTIONS_MIN: Final = 2
 _CONNECTIONS_MAX: Final = 500
 _NAME: Final = re.compile(r"[a-z_][a-z0-9_]{0,62}")
 _SIZE: Final = re.compile(r"([1-9][0-9]{0,5})(MiB|GiB|TiB)")
+_DURATION: Final = re.compile(r"([0-9]{1,6})([dhms])")
+_UNITS_S: Final = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _UNITS_BYTES: Final = {"MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
 
 
@@ -70,6 +74,16 @@ def _gateway_address(text: str) -> GatewayAddress:
     return GatewayAddress(name, int(port))
 
 
+def _seconds(text: str) -> int:
+    """Return the seconds of `7d`, `36h`, `90m` or `30s`."""
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise ValueError("give a time such as 7d, 36h or 90m")
+    return int(found[1]) * _UNITS_S[found[2]]
+
+
+BODIES: Final = ValueKind("URL", place_url)
+KEEP: Final = ValueKind("TIME", _seconds)
 CONNECTIONS: Final = ValueKind("N", _connections, int)
 SCHEMA: Final = ValueKind("NAME", _schema)
 GATEWAY_ADDRESS: Final = ValueKind("HOST[:PORT]", _gateway_address)
@@ -86,12 +100,15 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         url = checked_url(given.value, given.label, given.source)
     else:
         return None
+    keep_s = values.one("keep-dropped", int)
     return DatabaseSettings(
         url,
         connections=values.known("store-connections", int),
         quota_bytes=values.one("store-quota", int),
         schema=values.known("store-schema", str),
         needs_standby=values.known("store-needs-standby", bool),
+        bodies=values.one("bodies", str),
+        keep_dropped_s=DEFAULT_KEEP_DROPPED_S if keep_s is None else keep_s,
         mode=StoreMode(values.known("store-mode", str)),
         gateway_address=values.one("gateway-address", GatewayAddress),
         file=file,

@@ -76,5 +76,19 @@ DATABASE: Final = Section(
             default="strongroom",
             needs=_NEEDS_STORE,
         ),
+        Flag(
+            "bodies",
+            database.BODIES,
+            "Keep bodies above 1 MiB as files in a folder that all gateways mount (NFS, CephFS): "
+            "file:///shared. `strongroom store init URL --bodies` makes an empty folder ready.",
+            needs=_NEEDS_STORE,
+        ),
+        Flag(
+            "keep-dropped",
+            database.KEEP,
+            "For how long bodies stay in that folder that nothing refers to any more. A database "
+            "that is recovered to a moment within this time finds all its bodies. Default: 7d.",
+            needs=("bodies",),
+        ),
     ),
 )

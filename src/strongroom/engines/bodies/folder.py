@@ -23,12 +23,12 @@ from strongroom.engines.bodies.base import (
 )
 from strongroom.engines.bodies.layout import BodyFolder, make_ready, write_all
 from strongroom.engines.bodies.mark import BodiesMark
+from strongroom.engines.bodies.urls import SCHEME
 from strongroom.engines.bodies.workers import Workers
 from strongroom.platform.files import pread, sync_data
 
 T = TypeVar("T")
 
-SCHEME: Final = "file://"
 _THREADS: Final = 8
 _CALL_S: Final = 10.0
 _LOOK_S: Final = 5.0
@@ -57,6 +57,11 @@ class FolderBodies:
         self._tasks: set[asyncio.Task[None]] = set()
         self.shown = SCHEME + folder.path
 
+    @property
+    def mark(self) -> BodiesMark:
+        """As it was read last."""
+        return self._folder.mark
+
     def why_away(self) -> BodiesAway | None:
         return self._away
 
@@ -72,10 +77,14 @@ class FolderBodies:
         self._check()
         opening = functools.partial(self._folder.open, body_id)
         try:
-            file, size_bytes = await self.call(opening, lambda made: made[0].close())
-        except BodyMissing:
+            file, size_bytes = await self._workers.run(
+                opening, _CALL_S, lambda made: made[0].close()
+            )
+        except FileNotFoundError:
             await self.look()  # a folder that is not there misses nothing
-            raise
+            raise BodyMissing(f"{self.shown} has no body {body_id}") from None
+        except (OSError, TimeoutError) as error:
+            raise self.error_of(error) from None
         return FolderBody(self, file, size_bytes)
 
     async def remove(self, body_ids: Sequence[int]) -> None:
@@ -112,7 +121,7 @@ class FolderBodies:
         undo: Callable[[T], object] | None = None,
         limit_s: float = _CALL_S,
     ) -> T:
-        """Run a call in a thread. Raises: Full, Busy, BodyMissing, BodiesAway."""
+        """Run a call in a thread. Raises: Full, Busy, BodiesAway."""
         try:
             return await self._workers.run(work, limit_s, undo)
         except (OSError, TimeoutError) as error:
@@ -128,8 +137,6 @@ class FolderBodies:
             return Full()
         if number in _TOO_MANY:
             return Busy(f"no file can be opened at present: {error}")
-        if number == errno.ENOENT:
-            return BodyMissing(f"{self.shown} has no such file")
         self.in_background(self._look_quietly())
         return self._failure(error)
 

@@ -1,22 +1,22 @@
 """The place of a store's bodies: what the database says of it, compared with the place's own mark.
 
-Lives here: making a place ready, opening it, and taking it over. Must not live here: the mark
-(engines/bodies/mark.py), what happens while it is served (turns.py). Only places that are folders
-exist today.
+Lives here: making a place ready, and opening it. Must not live here: the mark
+(engines/bodies/mark.py), taking it over (adoption.py), what happens while it is served (turns.py).
+Only places that are folders exist today.
 """
 
 from __future__ import annotations
 
-from typing import Final
-from urllib.parse import unquote
+from typing import Final, Protocol
 from uuid import UUID
 
 import msgspec
 
 from strongroom.engines.bodies.base import BodiesUnfit
-from strongroom.engines.bodies.folder import SCHEME, FolderBodies, make_folder_ready, open_folder
+from strongroom.engines.bodies.folder import FolderBodies, make_folder_ready, open_folder
 from strongroom.engines.bodies.mark import BodiesMark
-from strongroom.engines.postgres.sessions.session import DatabaseSession, DatabaseUnfit
+from strongroom.engines.bodies.urls import folder_of, place_url
+from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 from strongroom.engines.postgres.sql.versions import APART_VERSION, lacking_version
 
 # A store of version 1 lacks all but the id.
@@ -29,6 +29,12 @@ OTHER_STATE: Final = (
     "an earlier moment, or another database has taken the place over. If this one is to go on, "
     "stop all gateways of the other, and run `strongroom store adopt URL`"
 )
+
+
+class Asked(Protocol):
+    """A session of the database."""
+
+    async def simple(self, sql: str, *values: str) -> list[list[str]]: ...
 
 
 class PlaceRow(msgspec.Struct, frozen=True):
@@ -52,15 +58,7 @@ class PlaceRow(msgspec.Struct, frozen=True):
         return BodiesMark(self.store, self.generation, self.turns[0])
 
 
-def folder_of(url: str) -> str:
-    """Return the path of `file:///shared`. Raises: ValueError."""
-    path = unquote(url.removeprefix(SCHEME))
-    if not url.startswith(SCHEME + "/") or path.strip("/") == "" or not path.isprintable():
-        raise ValueError("give the URL of a folder that all gateways mount, such as file:///shared")
-    return path.rstrip("/")
-
-
-async def place_row(session: DatabaseSession) -> PlaceRow:
+async def place_row(session: Asked) -> PlaceRow:
     rows = await session.simple(_ROW)
     if not rows:
         raise DatabaseUnfit("this database has no store; make one with `strongroom store init`")
@@ -69,12 +67,12 @@ async def place_row(session: DatabaseSession) -> PlaceRow:
     return PlaceRow(UUID(store), place, UUID(generation) if generation else _NONE, known)
 
 
-async def make_place(session: DatabaseSession, url: str) -> None:
+async def make_place(session: Asked, url: str) -> None:
     """Make a folder ready for the bodies of a store, and note it there. Both may be so already.
 
     Raises: DatabaseUnfit, BodiesUnfit, BodiesAway.
     """
-    place = SCHEME + folder_of(url)
+    place = place_url(url)
     row = await place_row(session)
     if row.generation == _NONE and (lacking := lacking_version(1, APART_VERSION)) is not None:
         raise DatabaseUnfit(lacking)
@@ -88,7 +86,7 @@ async def make_place(session: DatabaseSession, url: str) -> None:
     await session.simple("UPDATE store SET bodies = $1 WHERE bodies IS NULL", place)
 
 
-async def opened_place(session: DatabaseSession, url: str | None) -> FolderBodies | None:
+async def opened_place(session: Asked, url: str | None) -> FolderBodies | None:
     """Open the place that a gateway was told; None if the store has none, and none was told.
 
     Raises: DatabaseUnfit, BodiesUnfit: they do not belong together; BodiesAway.
@@ -101,7 +99,7 @@ async def opened_place(session: DatabaseSession, url: str | None) -> FolderBodie
                 f"--bodies {row.place}"
             )
         return None
-    place = SCHEME + folder_of(url)
+    place = place_url(url)
     if not row.place:
         raise DatabaseUnfit(
             "this store keeps no bodies apart so far. An empty folder is made ready by "
@@ -112,7 +110,7 @@ async def opened_place(session: DatabaseSession, url: str | None) -> FolderBodie
     return await opened_known(session, row.place)
 
 
-async def opened_known(session: DatabaseSession, place: str) -> FolderBodies:
+async def opened_known(session: Asked, place: str) -> FolderBodies:
     """Open the place of a store. Raises: BodiesUnfit, BodiesAway."""
     bodies = await open_folder(folder_of(place))
     try:

@@ -1,0 +1,302 @@
+"""A folder of bodies: what is durable, what is refused, and what an error of the disk becomes."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import stat
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from unittest import mock
+from uuid import UUID
+
+import pytest
+
+from strongroom.engines.base import EngineError, Full
+from strongroom.engines.bodies import folder as folders
+from strongroom.engines.bodies.base import BodiesAway, BodiesBroken, BodiesUnfit, BodyMissing
+from strongroom.engines.bodies.folder import FolderBodies, make_folder_ready, open_folder
+from strongroom.engines.bodies.layout import MARK, name_of
+from strongroom.engines.bodies.mark import BodiesMark
+
+OWN = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=3))
+BODY = os.urandom(3 * 1024 * 1024 + 7)
+
+
+@asynccontextmanager
+async def _opened(path: Path) -> AsyncIterator[FolderBodies]:
+    await make_folder_ready(str(path), OWN)
+    bodies = await open_folder(str(path))
+    try:
+        yield bodies
+    finally:
+        await bodies.close()
+
+
+def _try(path: Path, trial: Callable[[FolderBodies], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        async with _opened(path) as bodies:
+            await trial(bodies)
+
+    asyncio.run(whole())
+
+
+async def _write(bodies: FolderBodies, body_id: int, data: bytes = BODY) -> None:
+    writing = await bodies.begin(body_id)
+    for at in range(0, len(data), 1024 * 1024):
+        await writing.write(data[at : at + 1024 * 1024])
+    await writing.finish()
+
+
+async def _read(bodies: FolderBodies, body_id: int) -> bytes:
+    body = await bodies.open(body_id)
+    try:
+        return await body.read(0, body.size_bytes)
+    finally:
+        body.close()
+
+
+async def _found(bodies: FolderBodies) -> dict[int, int]:
+    return {one.id: one.size_bytes async for page in bodies.found() for one in page}
+
+
+def test_a_body_comes_back_is_found_and_is_removed(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        ids = [7, 1 << 62, *range(638_000_000_000_000_000, 638_000_000_000_000_020)]
+        for body_id in ids:
+            await _write(bodies, body_id)
+        assert await _read(bodies, 7) == BODY
+        assert await _found(bodies) == dict.fromkeys(ids, len(BODY))
+        await bodies.remove([*ids[1:], 5])
+        assert await _found(bodies) == {7: len(BODY)}
+
+    _try(tmp_path, trial)
+
+
+def test_only_the_owner_may_read_what_is_there(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7, b"secret")
+
+    _try(tmp_path, trial)
+    for one in tmp_path.rglob("*"):
+        wanted = 0o700 if one.is_dir() else 0o600
+        assert stat.S_IMODE(one.stat().st_mode) == wanted, one
+
+
+def test_an_open_body_stays_readable_and_a_missing_one_is_said_to_be_missing(
+    tmp_path: Path,
+) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        body = await bodies.open(7)
+        await bodies.remove([7])
+        assert await body.read(5, 100) == BODY[5:105]
+        body.close()
+        with pytest.raises(BodyMissing):
+            await bodies.open(7)
+
+    _try(tmp_path, trial)
+
+
+def test_a_body_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        for ends in (False, True):
+            writing = await bodies.begin(7 + ends)
+            await writing.write(BODY)
+            if ends:
+                await writing.finish()
+            writing.give_up()
+
+    _try(tmp_path, trial)
+    assert [one for one in (tmp_path / "bodies").rglob("*") if one.is_file()] == []
+
+
+def test_the_same_id_is_never_written_twice(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        with pytest.raises(BodiesAway):
+            await bodies.begin(7)
+        assert await _read(bodies, 7) == BODY
+
+    _try(tmp_path, trial)
+
+
+def test_everything_is_synced_before_a_body_counts(tmp_path: Path) -> None:
+    """The file, then the folder that has its name. All folders were synced with the mark."""
+    synced: list[str] = []
+    sync_data, sync_file = os.fdatasync, os.fsync
+
+    def data(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        sync_data(descriptor)
+
+    def file(descriptor: int) -> None:
+        synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        sync_file(descriptor)
+
+    async def trial(bodies: FolderBodies) -> None:
+        assert str(tmp_path / "bodies") in synced
+        assert synced[-1] == str(tmp_path)
+        synced.clear()
+        await _write(bodies, 7)
+        assert synced == [str(tmp_path / name_of(7)), str((tmp_path / name_of(7)).parent)]
+
+    with mock.patch.object(folders, "sync_data", data), mock.patch("os.fsync", file):
+        _try(tmp_path, trial)
+
+
+def _failing(number: int) -> Callable[..., None]:
+    def fail(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    return fail
+
+
+def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        told: list[EngineError] = []
+        bodies.on_broken(told.append)
+        failing = mock.patch.object(folders, "sync_data", _failing(errno.EIO))
+        with failing, pytest.raises(BodiesBroken):
+            await _write(bodies, 7)
+        assert len(told) == 1
+        with pytest.raises(BodiesBroken):
+            await bodies.begin(8)
+
+    _try(tmp_path, trial)
+
+
+@pytest.mark.parametrize("where", ["sync_data", "write_all"])
+def test_a_full_disk_refuses_the_body_and_nothing_else(tmp_path: Path, where: str) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        with mock.patch.object(folders, where, _failing(errno.ENOSPC)), pytest.raises(Full):
+            await _write(bodies, 7)
+        await _write(bodies, 8)
+
+    _try(tmp_path, trial)
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.ETIMEDOUT])
+def test_a_read_that_fails_is_unavailable(tmp_path: Path, number: int) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        body = await bodies.open(7)
+        failing = mock.patch.object(folders, "pread", _failing(number))
+        with failing, pytest.raises(BodiesAway):
+            await body.read(0, 1)
+        assert await body.read(0, 1) == BODY[:1]
+        body.close()
+
+    _try(tmp_path, trial)
+
+
+def test_a_mount_point_that_lost_its_folder_is_away_and_stays_empty(tmp_path: Path) -> None:
+    """The folder is taken away and an empty one lies in its place, as below a mount point."""
+    mounted, aside = tmp_path / "shared", tmp_path / "aside"
+    mounted.mkdir()
+
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        writing = await bodies.begin(8)
+        mounted.rename(aside)
+        mounted.mkdir()
+        with pytest.raises(BodiesAway, match="mount"):
+            await bodies.look()
+        for call in (bodies.begin(9), bodies.open(7), bodies.remove([7])):
+            with pytest.raises(BodiesAway):
+                await call
+        await writing.write(BODY)
+        await writing.finish()
+        assert list(mounted.iterdir()) == []
+        mounted.rmdir()
+        aside.rename(mounted)
+        assert await bodies.look() == OWN
+        assert await _read(bodies, 8) == BODY
+
+    _try(mounted, trial)
+
+
+def test_a_missing_body_of_a_folder_that_is_not_there_is_not_missing(tmp_path: Path) -> None:
+    mounted = tmp_path / "shared"
+    mounted.mkdir()
+
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        (mounted / name_of(7)).unlink()
+        (mounted / MARK).unlink()
+        with pytest.raises(BodiesAway):
+            await bodies.open(7)
+
+    _try(mounted, trial)
+
+
+def test_a_folder_that_hangs_delays_nobody_for_long(tmp_path: Path) -> None:
+    hanging = threading.Event()
+
+    def hang(*_: object) -> bytes:
+        hanging.wait()
+        return b""
+
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        with pytest.raises(BodiesAway, match="does not answer"):
+            await bodies.call(hang, limit_s=0.1)
+        looking = mock.patch.object(type(bodies._folder), "look", hang)
+        soon = mock.patch.object(folders, "_LOOK_S", 0.1)
+        with looking, soon, pytest.raises(BodiesAway, match="does not answer"):
+            await bodies.look()
+        assert bodies.why_away() is not None
+        hanging.set()
+        await bodies.look()
+        assert bodies.why_away() is None
+        assert await _read(bodies, 7) == BODY
+
+    _try(tmp_path, trial)
+
+
+@pytest.mark.parametrize("odd", ["notes.txt", "bodies/5e/0000000000000007"])
+def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, odd: str) -> None:
+    file = tmp_path / odd
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("mine")
+    with pytest.raises(BodiesUnfit, match="not empty"):
+        asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    assert {one for one in tmp_path.rglob("*") if one.is_file()} == {file}
+
+
+def test_a_folder_that_was_half_made_is_made_whole(tmp_path: Path) -> None:
+    for name in ("00", "5e"):
+        (tmp_path / "bodies" / name).mkdir(parents=True)
+
+    async def trial(bodies: FolderBodies) -> None:
+        await _write(bodies, 7)
+        assert await _read(bodies, 7) == BODY
+
+    _try(tmp_path, trial)
+    before = sorted(tmp_path.rglob("*"))
+    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_without_a_mark_or_with_a_strange_one_is_refused(tmp_path: Path) -> None:
+    missing = tmp_path / "missing"
+    for path, words in ((tmp_path, "no mark"), (missing, "No such file")):
+        with pytest.raises(BodiesUnfit, match=words):
+            asyncio.run(open_folder(str(path)))
+    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    mark = tmp_path / MARK
+    text = mark.read_text()
+    for changed, words in (
+        ("?", "cannot be read"),
+        (text.replace('"format":1', '"format":2'), "2"),
+    ):
+        mark.write_text(changed)
+        with pytest.raises(BodiesUnfit, match=words):
+            asyncio.run(open_folder(str(tmp_path)))
+    mark.write_text(text)
+    other = BodiesMark(UUID(int=9), UUID(int=2), UUID(int=3))
+    with pytest.raises(BodiesUnfit, match="another store"):
+        asyncio.run(make_folder_ready(str(tmp_path), other))
