@@ -76,7 +76,7 @@ HEADINGS = (
             "status": "Say how a running server is.",
             "backup": "Copy a data directory, also while a server has it open.",
             "restore": "Make a new data directory from a backup, which stays as it is.",
-            "doctor": "Check that a data directory or a backup is whole.",
+            "doctor": "Check that a data directory, a backup or a store in PostgreSQL is whole.",
             "upgrade": "Convert a data directory or a backup from the previous format to the "
             "present one.",
             "import-azurite": "Make a new data directory from a folder that Azurite wrote.",

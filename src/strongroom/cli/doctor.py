@@ -1,7 +1,7 @@
-"""`strongroom doctor`: checks that a data directory or a backup is whole.
+"""`strongroom doctor`: checks that a data directory, a backup or a store in PostgreSQL is whole.
 
 Lives here: flags and the report. Must not live here: what is checked (store/integrity.py,
-engines/embedded/upkeep/check.py).
+engines/embedded/upkeep/check.py), looking at a database (backups/store_doctor.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import typer
 
 from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.counted import counted
-from strongroom.cli.exits import Exit
+from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -22,12 +22,16 @@ if TYPE_CHECKING:
     from strongroom.store.integrity import Progress
 
 HELP = """
-Check that a data directory or a backup is whole.
+Check that a data directory, a backup or a store in PostgreSQL is whole.
 
 It reads the records, the checksums of all contents, and whether everything refers
 to what is there. It changes nothing, and may run while a server has the directory
 open. It ends with 1 when something is wrong, and names what is damaged as users know
 it: ACCOUNT/CONTAINER/BLOB. accounts.json and roles.json are checked too.
+
+For a store in PostgreSQL, all bodies are read, also those in the folder of --bodies.
+It also lists bodies that are missing, and bodies that nobody owns for longer than
+--keep-dropped. The database keeps a snapshot open meanwhile.
 
 If the log of the records is damaged, neither a server nor this command opens the
 directory, because the commits after the damage would be lost. --cut-log gives those
@@ -38,6 +42,7 @@ Examples
   strongroom doctor ./strongroom-data
   strongroom doctor ./backups/monday --json
   strongroom doctor ./strongroom-data --cut-log
+  strongroom doctor postgresql://strongroom@db1/strongroom
 """
 _ADVICE = (
     "What is listed is lost here; everything else can be read. Restore the last backup that doctor "
@@ -47,18 +52,57 @@ _ADVICE_BACKUP = (
     "Restore another backup. If there is none, strongroom restore --accept-damage restores what "
     "there is of this one."
 )
+_ROUND_S = 6 * 3600.0
 _CUT_LOG = "Give up the commits after the damage in the log of the records, then check."
 
 
 def doctor(
-    directory: Annotated[
-        Path,
-        typer.Argument(metavar="DIR", help="Data directory or backup.", envvar="STRONGROOM_DATA"),
+    place: Annotated[
+        str,
+        typer.Argument(
+            metavar="DIR|URL",
+            help="Data directory, backup, or the URL of a PostgreSQL.",
+            envvar="STRONGROOM_DATA",
+        ),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
+    schema: Annotated[
+        str, typer.Option(metavar="NAME", help="The schema of a store in PostgreSQL.")
+    ] = "strongroom",
+    keep_dropped: Annotated[
+        str, typer.Option(metavar="TIME", help="As the gateways of the store have it.")
+    ] = "7d",
 ) -> None:
-    """Check a directory; end with 1 if something is wrong."""
+    """Check a directory or a store; end with 1 if something is wrong."""
+    from strongroom.cli.backups import store_doctor
+
+    if store_doctor.is_database(place):
+        if cut_log:
+            fail(Exit.USAGE, "--cut-log goes with a directory; PostgreSQL has a log of its own")
+        keep_s = _keep_s(keep_dropped)
+        with progress_bar("Checking", as_json) as progress:
+            found = store_doctor.examine(place, schema, keep_s, progress)
+        _report(found.shown, "store", found.findings, found.counts, found.notes, as_json)
+        if found.findings:
+            if not as_json:
+                typer.echo(store_doctor.ADVICE)
+            raise typer.Exit(Exit.REFUSED.value)
+        return
+    _check_directory(Path(place), as_json, cut_log)
+
+
+def _keep_s(text: str) -> float:
+    from strongroom.cli.flags.database import KEEP
+
+    try:
+        # Gateways look for them every six hours.
+        return float(str(KEEP.read(text))) + _ROUND_S
+    except ValueError as error:
+        fail(Exit.USAGE, f"--keep-dropped {text!r}: {error}")
+
+
+def _check_directory(directory: Path, as_json: bool, cut_log: bool) -> None:
     from strongroom.cli.private_files import damaged_files
     from strongroom.engines.embedded.upkeep.check import Inspection
 
@@ -70,27 +114,40 @@ def doctor(
             findings += damaged_files(directory)
         is_backup = inspection.format.backup
         note = None if is_backup else _note(inspection, directory)
+    notes = [] if note is None else [note]
+    _report(str(directory), "directory", findings, counts, notes, as_json)
+    if findings:
+        if not as_json:
+            typer.echo(_ADVICE_BACKUP if is_backup else _ADVICE)
+        raise typer.Exit(Exit.REFUSED.value)
+
+
+def _report(
+    place: str,
+    kind: str,
+    findings: list[Finding],
+    counts: dict[str, int],
+    notes: list[str],
+    as_json: bool,
+) -> None:
+    """Say what was found. `kind` is the name of the place in JSON."""
     if as_json:
         report = {
-            "directory": str(directory),
+            kind: place,
             "whole": not findings,
             "counts": counts,
             "findings": [{"place": f.place, "problem": f.problem} for f in findings],
-            "notes": [] if note is None else [note],
+            "notes": notes,
         }
         typer.echo(json.dumps(report, indent=2))
-    else:
-        for finding in findings:
-            typer.echo(f"{finding.place}: {finding.problem}")
-        if note is not None:
-            typer.echo(f"Note: {note}")
-        contents = ", ".join(counted(count, name) for name, count in counts.items())
-        verdict = counted(len(findings), "problems") if findings else "whole"
-        typer.echo(f"{directory}: {verdict} ({contents})")
-        if findings:
-            typer.echo(_ADVICE_BACKUP if is_backup else _ADVICE)
-    if findings:
-        raise typer.Exit(Exit.REFUSED.value)
+        return
+    for finding in findings:
+        typer.echo(f"{finding.place}: {finding.problem}")
+    for note in notes:
+        typer.echo(f"Note: {note}")
+    contents = ", ".join(counted(count, name) for name, count in counts.items())
+    verdict = counted(len(findings), "problems") if findings else "whole"
+    typer.echo(f"{place}: {verdict} ({contents})")
 
 
 def _cut_log(directory: Path) -> None:

@@ -192,7 +192,7 @@ def _agreed(text: str, yes: bool) -> bool:
 async def _adopt(
     database: DatabaseSettings, schema: str, place: str | None, agreed: Callable[[str], bool]
 ) -> None:
-    from strongroom.engines.postgres.apart.adoption import PlaceAdoption
+    from strongroom.engines.postgres.place_adoption import PlaceAdoption
 
     adoption = await PlaceAdoption.prepared(database.url, schema, place)
     try:

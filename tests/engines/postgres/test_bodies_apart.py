@@ -22,10 +22,10 @@ from strongroom.engines.base import DataDamaged, EngineError, Step, StorageEngin
 from strongroom.engines.bodies import layout
 from strongroom.engines.bodies.base import BodiesUnfit
 from strongroom.engines.bodies.layout import BodyFolder, name_of
-from strongroom.engines.postgres.apart.adoption import PlaceAdoption
 from strongroom.engines.postgres.apart.sweep import BodySweep
 from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.assembly import init_bodies, open_store
+from strongroom.engines.postgres.place_adoption import PlaceAdoption
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.engines.postgres.store import PostgresEngine

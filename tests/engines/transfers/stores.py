@@ -90,22 +90,29 @@ class Directory:
 
 
 class Schema:
-    """A store in a schema of a PostgreSQL."""
+    """A store in a schema of a PostgreSQL.
 
-    def __init__(self, url: str) -> None:
+    Arguments:
+        bodies: an empty folder for long bodies.
+    """
+
+    def __init__(self, url: str, bodies: Path | None = None) -> None:
         self.url = url
+        self.bodies = bodies
         self.name = new_schema()
 
     async def open(self) -> StorageEngine:
-        return await open_schema(
-            self.url, SystemClock(), PostgresOptions(connections=2, schema=self.name)
-        )
+        options = PostgresOptions(connections=2, schema=self.name, bodies=self._place())
+        return await open_schema(self.url, SystemClock(), options)
+
+    def _place(self) -> str | None:
+        return None if self.bodies is None else f"file://{self.bodies}"
 
     async def source(self) -> TransferSource:
         return await PostgresSource.open(self.url, self.name)
 
     async def target(self) -> TransferTarget:
-        return await PostgresTarget.open(self.url, self.name)
+        return await PostgresTarget.open(self.url, self.name, self._place())
 
     def run(self, statement: str) -> None:
         """Run SQL in the schema, as an administrator."""

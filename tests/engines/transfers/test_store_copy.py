@@ -39,10 +39,14 @@ def test_a_store_goes_to_postgresql_and_back_unchanged(
         places: list[Place] = [
             Directory(tmp_path / "first"),
             Schema(postgres.url),
+            Schema(postgres.url, tmp_path / "apart"),
+            Schema(postgres.url, tmp_path / "apart too"),
             Schema(postgres.url),
             Directory(tmp_path / "last"),
             Directory(tmp_path / "second of its kind"),
         ]
+        for name in ("apart", "apart too"):
+            (tmp_path / name).mkdir()
         async with served(places[0]) as store:
             filled = await fill(store)
         reports = [await copy(one, other) for one, other in itertools.pairwise(places)]
@@ -51,6 +55,9 @@ def test_a_store_goes_to_postgresql_and_back_unchanged(
         assert reports[0].contents == len(filled.bodies)
         assert not any(report.resumed for report in reports)
         assert list(check_directory(tmp_path / "last")) == []
+        for name in ("apart", "apart too"):
+            found = (tmp_path / name).glob("bodies/*/*")
+            assert [one.stat().st_size for one in found] == [2_500_000]
         for one in places:
             async with served(one) as store:
                 await check(store, filled)

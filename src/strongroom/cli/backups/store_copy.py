@@ -7,7 +7,7 @@ Lives here: flags and messages, and which engine is at which place. Must not liv
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
 
@@ -43,6 +43,8 @@ Examples
   strongroom store copy --from ./data --to postgresql://strongroom@db1/data
   strongroom store copy --from ./backups/monday --to postgresql:///data
   strongroom store copy --from postgresql:///data --to ./data --json
+  strongroom store copy --from ./data --to postgresql:///data \\
+      --to-bodies file:///shared
 """
 
 _SCHEMES = ("postgresql://", "postgres://")
@@ -61,13 +63,22 @@ def copy(
     ] = _SCHEMA,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     *,
+    to_bodies: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="An empty folder for bodies above 1 MiB of --to: file:///shared."
+        ),
+    ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
 ) -> None:
     """Copy a store; say what was copied."""
     from strongroom.cli.event_loop import run
     from strongroom.clock import elapsed_s
 
-    places = (_place(start, from_schema, "--from"), _place(goal, to_schema, "--to"))
+    places = (
+        _place(start, from_schema, "--from"),
+        replace(_place(goal, to_schema, "--to"), bodies=_bodies(to_bodies)),
+    )
     if any(one.is_database for one in places):
         _need_driver()
     began_s = elapsed_s()
@@ -89,6 +100,7 @@ class _Place:
 
     text: str
     schema: str
+    bodies: str | None = None
 
     @property
     def is_database(self) -> bool:
@@ -120,7 +132,11 @@ async def _target(place: _Place) -> TransferTarget:
     if place.is_database:
         from strongroom.engines.postgres.transfer_target import PostgresTarget
 
-        return await PostgresTarget.open(place.text, place.schema)
+        return await PostgresTarget.open(place.text, place.schema, place.bodies)
+    if place.bodies is not None:
+        fail(
+            Exit.USAGE, "--to-bodies goes with a PostgreSQL; a data directory has bodies of its own"
+        )
     from strongroom.engines.embedded.upkeep.transfer_target import EmbeddedTarget
 
     return EmbeddedTarget(place.text)
@@ -136,6 +152,15 @@ def _place(text: str, schema: str, flag: str) -> _Place:
     elif "://" in text:
         fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with {_SCHEMES[0]}")
     return place
+
+
+def _bodies(url: str | None) -> str | None:
+    from strongroom.cli.flags.database import BODIES
+
+    try:
+        return None if url is None else str(BODIES.read(url))
+    except ValueError as error:
+        fail(Exit.USAGE, f"--to-bodies {url!r}: {error}")
 
 
 def _need_driver() -> None:
@@ -185,6 +210,8 @@ def _lines(report: CopyReport, places: tuple[_Place, _Place], duration_s: float)
     start, goal = places
     lines += _accounts(start, goal)
     way = "--store URL" if goal.is_database else f"--data {goal.text}"
+    if goal.bodies is not None:
+        way += f" --bodies {goal.bodies}"
     return [*lines, f"Start: strongroom serve {way}"]
 
 

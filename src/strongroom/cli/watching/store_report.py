@@ -76,6 +76,10 @@ def lines(report: StoreReport) -> Iterator[str]:
     yield from _rows("tables", [*map(_table, status.tables)])
     waiting = f"{status.dropped:,} to be deleted, {status.unadopted:,} on their way in"
     yield from _rows("bodies", [waiting])
+    if (apart := status.apart) is not None:
+        kept = f"{apart.bodies:,} with {_size(apart.size_bytes)}"
+        gone = f"{apart.dropped:,} dropped with {_size(apart.dropped_bytes)}, kept for some days"
+        yield from _rows("bodies apart", [f"{apart.place}: {kept}", gone])
     oldest = status.old_snapshots[:1]
     yield from _rows("oldest snapshot", [_snapshot(one) for one in oldest] or ["none"])
     for finding in report.findings:

@@ -22,7 +22,7 @@ from strongroom.engines.postgres.sessions.session import (
     SessionLost,
     StatementRefused,
 )
-from strongroom.engines.postgres.sql.versions import VERSION
+from strongroom.engines.postgres.sql.versions import APART_VERSION, VERSION
 from strongroom.values import TICKS_PER_S
 
 _TABLES: Final = """
@@ -51,6 +51,11 @@ FROM pg_prepared_xacts"""
 _COUNTS: Final = """
 SELECT (SELECT count(*) FROM dropped), (SELECT count(*) FROM contents WHERE NOT is_adopted),
     (SELECT version FROM store)"""
+_APART: Final = """
+SELECT s.bodies, kept.count, kept.bytes, gone.count, gone.bytes FROM store s,
+    (SELECT count(*), coalesce(sum(size), 0) AS bytes FROM contents WHERE is_apart) AS kept,
+    (SELECT count(*), coalesce(sum(size), 0) AS bytes FROM dropped WHERE is_apart) AS gone
+WHERE s.bodies IS NOT NULL"""
 
 
 class GatewayStatus(msgspec.Struct, frozen=True):
@@ -111,6 +116,20 @@ class OldSnapshot(msgspec.Struct, frozen=True):
     open_s: float
 
 
+class ApartStatus(msgspec.Struct, frozen=True):
+    """The bodies apart, as the database has them.
+
+    Attributes:
+        dropped, dropped_bytes: of those that nothing refers to, and that stay for some days.
+    """
+
+    place: str
+    bodies: int
+    size_bytes: int
+    dropped: int
+    dropped_bytes: int
+
+
 class StoreStatus(msgspec.Struct, frozen=True):
     """A store at one time.
 
@@ -121,6 +140,7 @@ class StoreStatus(msgspec.Struct, frozen=True):
         dropped: contents that are deleted once nobody reads them.
         unadopted: contents that are being uploaded, or were left by a dead gateway.
         old_snapshots: the oldest first.
+        apart: None = all bodies lie in the database.
     """
 
     server_version: str
@@ -136,6 +156,7 @@ class StoreStatus(msgspec.Struct, frozen=True):
     unadopted: int
     tables: tuple[TableStatus, ...]
     old_snapshots: tuple[OldSnapshot, ...]
+    apart: ApartStatus | None = None
 
 
 async def store_status(url: str, options: PostgresOptions = DEFAULTS) -> StoreStatus:
@@ -162,6 +183,9 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
     settings = opener.settings
     ((dropped, unadopted, version),) = await session.simple(_COUNTS)
     tables = await session.simple(_TABLES, opener.schema)
+    apart = None
+    if int(version) >= APART_VERSION and (rows := await session.simple(_APART)):
+        apart = ApartStatus(rows[0][0], *map(int, rows[0][1:]))
     horizons = await session.simple(_HORIZONS)
     return StoreStatus(
         server_version=(await session.simple("SHOW server_version"))[0][0],
@@ -176,7 +200,7 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
         gateways=_gateways(seen),
         floor=seen.table.floor,
         used_bytes=seen.used_bytes,
-        dropped=int(dropped),
+        dropped=int(dropped) - (0 if apart is None else apart.dropped),
         unadopted=int(unadopted),
         tables=tuple(
             TableStatus(name, int(size), int(live), int(dead), None if ago == "-1" else float(ago))
@@ -191,6 +215,7 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
                 key=lambda one: -one.age,
             )
         ),
+        apart=apart,
     )
 
 

@@ -15,7 +15,9 @@ from typing import Final
 import msgspec
 
 from strongroom.engines.base import Key, Partition, Ref, Unavailable
+from strongroom.engines.bodies.base import BodyMissing, BodyStore
 from strongroom.engines.membership import LATE_TICKS, MembershipTable, remove_dead
+from strongroom.engines.postgres.apart.place import opened_known, place_row
 from strongroom.engines.postgres.sessions.address import address_of
 from strongroom.engines.postgres.sessions.openers import SessionOpener, unavailable
 from strongroom.engines.postgres.sessions.session import (
@@ -61,6 +63,9 @@ CONTENTS: Final = Statement(
     "transfer_contents",
     "SELECT id, size, crc FROM contents WHERE id > $1 AND is_adopted ORDER BY id LIMIT $2",
     (wire.INT8, wire.INT8),
+)
+IS_APART: Final = Statement(
+    "transfer_is_apart", "SELECT is_apart FROM contents WHERE id = $1", (wire.INT8,)
 )
 SIZE: Final = Statement(
     "transfer_size",
@@ -194,9 +199,10 @@ class StoreLink:
 class PostgresSource:
     """See TransferSource; make it with `open`."""
 
-    def __init__(self, link: StoreLink, seen: StoreSeen) -> None:
+    def __init__(self, link: StoreLink, seen: StoreSeen, place: BodyStore | None) -> None:
         self._link = link
         self._seen = seen
+        self._place = place
         mark = f"postgresql {seen.store_id} {seen.version} {seen.ceiling}"
         self.state = SourceState(mark, link.shown)
         self.traits = StoreTraits(
@@ -226,9 +232,11 @@ class PostgresSource:
     @classmethod
     async def open_unfinished(cls, url: str, schema: str) -> PostgresSource:
         """Open a store that is being written, to verify it."""
-        link = await StoreLink.open(url, schema, (LOOK, CONTENTS, SIZE))
+        link = await StoreLink.open(url, schema, (LOOK, CONTENTS, SIZE, IS_APART))
         try:
-            return cls(link, await link.look())
+            known = (await place_row(link)).place
+            place = await opened_known(link, known) if known else None
+            return cls(link, await link.look(), place)
         except BaseException:
             link.close()
             raise
@@ -257,10 +265,33 @@ class PostgresSource:
     async def bodies(self, contents: Sequence[ContentSum]) -> Sequence[bytes]:
         rows = (await self._link.run(OPEN, wire.int8s([one.id for one in contents]))).rows
         found = {wire.number_of(row[0] or b""): row[3] or b"" for row in rows}
+        for row in rows:
+            if row[4] == b"\1":
+                body_id = wire.number_of(row[0] or b"")
+                found[body_id] = b"".join([piece async for piece in self._apart(body_id)])
         return [found.get(one.id, b"") for one in contents]
+
+    async def _apart(self, body_id: int) -> AsyncIterator[bytes]:
+        if self._place is None:
+            return
+        try:
+            body = await self._place.open(body_id)
+        except BodyMissing:
+            return  # the caller finds it too short
+        try:
+            for offset in range(0, body.size_bytes, PAGE_BYTES):
+                yield await body.read(offset, PAGE_BYTES)
+        finally:
+            body.close()
 
     async def chunks(self, content: ContentSum) -> AsyncIterator[bytes]:
         """They end at the first one that does not follow on the last."""
+        if self._place is not None:
+            rows = (await self._link.run(IS_APART, wire.int8(content.id))).rows
+            if rows and rows[0][0] == b"\1":
+                async for part in self._apart(content.id):
+                    yield part
+                return
         end = 0
         for offset in range(0, content.size_bytes, PAGE_BYTES):
             bounds = (wire.int8(offset), wire.int8(offset + PAGE_BYTES))
@@ -280,6 +311,8 @@ class PostgresSource:
 
     async def close(self) -> None:
         self._link.close()
+        if self._place is not None:
+            await self._place.close()
 
 
 def refuse_gateways(shown: str, seen: StoreSeen) -> None:

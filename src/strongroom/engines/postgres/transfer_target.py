@@ -18,8 +18,10 @@ from typing import Final
 import msgspec
 
 from strongroom.engines.base import Ref
+from strongroom.engines.bodies.base import BodyStore
+from strongroom.engines.postgres.apart.place import make_place, opened_known, place_row
 from strongroom.engines.postgres.assembly import init_store
-from strongroom.engines.postgres.contents import signed
+from strongroom.engines.postgres.contents import APART_BYTES, signed
 from strongroom.engines.postgres.intake import CHUNK_BYTES
 from strongroom.engines.postgres.sessions.session import StoreMissing
 from strongroom.engines.postgres.sql import wire
@@ -79,6 +81,12 @@ _BODIES: Final = Statement(
     FROM unnest($1, $2, $3, $4) AS n(id, size, crc, data)""",
     (wire.INT8S, wire.INT8S, wire.INT8S, wire.BYTEAS),
 )
+_APART: Final = Statement(
+    "transfer_apart",
+    """INSERT INTO contents (id, size, crc, gateway, incarnation, is_adopted, is_apart)
+    VALUES ($1, $2, $3, 0, 0, true, true)""",
+    (wire.INT8, wire.INT8, wire.INT8),
+)
 _CHUNKS: Final = Statement(
     "transfer_chunks",
     """INSERT INTO chunks (id, at, data)
@@ -109,29 +117,37 @@ _FINISH: Final = Statement(
     (wire.BYTEA, wire.INT8, wire.INT8),
 )
 _STATEMENTS: Final = (
-    *(LOOK, _BEGIN, _IS_USED, _LOCK, _PLACE, _BODIES, _CHUNKS, _RECORDS, _FINISH),
+    *(LOOK, _BEGIN, _IS_USED, _LOCK, _PLACE, _BODIES, _APART, _CHUNKS, _RECORDS, _FINISH),
 )
 
 
 class PostgresTarget:
     """See TransferTarget; make it with `open`."""
 
-    def __init__(self, link: StoreLink, url: str, schema: str) -> None:
+    def __init__(self, link: StoreLink, url: str, schema: str, bodies: str | None) -> None:
         self._link = link
+        self._bodies = bodies
+        self._place: BodyStore | None = None
         self._url = url
         self._schema = schema
         self._traits: StoreTraits | None = None
         self.shown = link.shown
 
     @classmethod
-    async def open(cls, url: str, schema: str) -> PostgresTarget:
-        """The tables are made if the role may. Raises: Unavailable, DatabaseUnfit."""
+    async def open(cls, url: str, schema: str, bodies: str | None = None) -> PostgresTarget:
+        """The tables are made if the role may.
+
+        Arguments:
+            bodies: the URL of an empty folder for long bodies; None = they go to the database.
+
+        Raises: Unavailable, DatabaseUnfit.
+        """
         try:
             link = await StoreLink.open(url, schema, _STATEMENTS, VERSION)
         except StoreMissing:
             await init_store(url, schema)
             link = await StoreLink.open(url, schema, _STATEMENTS, VERSION)
-        return cls(link, url, schema)
+        return cls(link, url, schema, bodies)
 
     async def begin(self, source: SourceState, traits: StoreTraits) -> CopyPlace:
         self._traits = traits
@@ -145,9 +161,16 @@ class PostgresTarget:
                 "of another store or as it was before a server opened it again. Name a new "
                 f"schema or database, or delete that copy: {self._dropping()}"
             )
+        await self._open_place()
         await self._link.simple("SELECT set_config('synchronous_commit', 'off', false)")
         ((content, place),) = (await self._link.run(_PLACE)).rows
         return CopyPlace(wire.number_of(content or b""), _ref(place))
+
+    async def _open_place(self) -> None:
+        if self._bodies is not None:
+            await make_place(self._link, self._bodies)
+        if known := (await place_row(self._link)).place:
+            self._place = await opened_known(self._link, known)
 
     async def _lock(self) -> None:
         """A copy that was killed gives the lock back when the server has noticed."""
@@ -183,6 +206,9 @@ class PostgresTarget:
 
     async def put_long(self, content: ContentSum, chunks: AsyncIterator[bytes]) -> None:
         """Its row comes last, so what was cut has none."""
+        if self._place is not None and content.size_bytes > APART_BYTES:
+            await self._put_apart(self._place, content, chunks)
+            return
         buffer, offset = bytearray(), 0
         async for chunk in chunks:
             buffer += chunk
@@ -194,6 +220,21 @@ class PostgresTarget:
         if buffer:
             await self._put_chunks(content.id, offset, bytes(buffer))
         await self._put([content], [None])
+
+    async def _put_apart(
+        self, place: BodyStore, content: ContentSum, chunks: AsyncIterator[bytes]
+    ) -> None:
+        await place.remove((content.id,))  # a copy that was cut may have left a part of it
+        writing = await place.begin(content.id)
+        try:
+            async for chunk in chunks:
+                await writing.write(chunk)
+            await writing.finish()
+        except BaseException:
+            writing.give_up()
+            raise
+        values = (content.id, content.size_bytes, signed(content.crc64))
+        await self._link.run(_APART, *map(wire.int8, values))
 
     async def _put_chunks(self, content_id: int, offset: int, data: bytes) -> None:
         starts = range(0, len(data), CHUNK_BYTES)
@@ -238,6 +279,8 @@ class PostgresTarget:
 
     async def close(self) -> None:
         self._link.close()
+        if self._place is not None:
+            await self._place.close()
 
 
 def _ref(place: bytes | None) -> Ref | None:

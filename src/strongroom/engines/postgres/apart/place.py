@@ -1,8 +1,8 @@
 """The place of a store's bodies: what the database says of it, compared with the place's own mark.
 
 Lives here: making a place ready, and opening it. Must not live here: the mark
-(engines/bodies/mark.py), taking it over (adoption.py), what happens while it is served (turns.py).
-Only places that are folders exist today.
+(engines/bodies/mark.py), taking it over (place_adoption.py), what happens while it is served
+(turns.py). Only places that are folders exist today.
 """
 
 from __future__ import annotations

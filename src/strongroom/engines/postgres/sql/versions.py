@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.schema import (
     COMMIT,
     DISCARD_APART,
@@ -109,6 +110,7 @@ _VERSION_1: Final = (
         WHERE gateway = $4 AND slot = $5""",
         FINISH_CONTENT.types,
     ),
+    Statement("transfer_is_apart", "SELECT false FROM contents WHERE id = $1", (wire.INT8,)),
     Statement(
         "transfer_look",
         """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,

@@ -1,0 +1,169 @@
+"""Bodies in a folder, by the commands: made ready, served, shown, checked, copied, taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import psycopg
+import pytest
+from azure.storage.blob import BlobServiceClient
+
+from strongroom.app import DataUnusable
+from strongroom.cli.exits import Exit
+from strongroom.database import DatabaseSettings
+from strongroom.engines.bodies.layout import MARK, name_of
+from strongroom.testing.server import InProcessServer
+from tests.app.gateways_of_a_store import settings_over
+from tests.cli.command import Ran, in_process
+from tests.over_postgres import new_store
+
+LONG = os.urandom(3 * 1024 * 1024 + 5)
+
+
+def on(store: DatabaseSettings, command: str, *flags: str) -> Ran:
+    return in_process("store", command, store.url, "--schema", store.schema, *flags)
+
+
+def doctor(store: DatabaseSettings, *flags: str) -> Ran:
+    return in_process("doctor", store.url, "--schema", store.schema, *flags)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> DatabaseSettings:
+    """A store whose folder is ready, with two blobs."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    made = replace(new_store(), bodies=f"file://{folder}")
+    assert on(made, "init", "--bodies", f"file://{folder}/").code == Exit.DONE
+    with InProcessServer(settings_over(made)) as server:
+        box = BlobServiceClient.from_connection_string(server.connection_string)
+        for name, body in (("long", LONG), ("short", b"short"), ("gone", LONG)):
+            box.create_container(name).upload_blob("blob", body)
+        box.delete_container("gone")
+    return made
+
+
+def read(store: DatabaseSettings, name: str) -> bytes:
+    with InProcessServer(settings_over(store)) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        return client.get_blob_client(name, "blob").download_blob().readall()
+
+
+def run(store: DatabaseSettings, statement: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(store.url, autocommit=True) as session:
+        session.execute(f"SET search_path = {store.schema}".encode())
+        answer = session.execute(statement.encode())
+        return answer.fetchall() if answer.description else []
+
+
+def test_a_store_with_a_folder_is_served_and_shown(store: DatabaseSettings) -> None:
+    assert read(store, "long") == LONG
+    assert read(store, "short") == b"short"
+    shown = on(store, "status")
+    assert f"{store.bodies}: 2 with 6.0 MiB" in shown.out
+    report = json.loads(on(store, "status", "--json").out)
+    assert report["status"]["apart"]["place"] == store.bodies
+    again = on(store, "init", "--bodies", str(store.bodies))
+    assert again.code == Exit.DONE
+    assert "is ready" in again.out
+
+
+def test_a_folder_that_is_not_ready_is_refused_in_words(tmp_path: Path) -> None:
+    made = new_store()
+    for place, words in (("missing", "does not exist"), ("used", "not empty")):
+        (tmp_path / "used").mkdir(exist_ok=True)
+        (tmp_path / "used" / "notes").write_text("mine")
+        ran = on(made, "init", "--bodies", f"file://{tmp_path / place}")
+        assert (ran.code, words in ran.err) == (Exit.DATA, True), ran.err
+    assert on(made, "init", "--bodies", "nfs:/shared").code == Exit.USAGE
+
+
+def test_the_doctor_names_what_is_missing_damaged_and_unowned(store: DatabaseSettings) -> None:
+    whole = doctor(store)
+    assert (whole.code, whole.err) == (Exit.DONE, ""), whole.out
+    assert "whole" in whole.out
+    ((body,),) = run(store, "SELECT id FROM contents WHERE is_apart AND is_adopted LIMIT 1")
+    assert isinstance(body, int)
+    assert store.bodies is not None
+    folder = Path(store.bodies.removeprefix("file://"))
+    file, stray = folder / name_of(body), folder / name_of(77)
+    stray.write_bytes(b"stray")
+    young = doctor(store)
+    assert (young.code, "1 body" in young.out) == (Exit.DONE, True), young.out
+    os.utime(stray, (1e9, 1e9))
+    assert "body 77 in file:" in doctor(store).out
+    stray.unlink()
+    content = file.read_bytes()
+    for changed, words in (
+        (content[:-1] + b"?", "damaged"),
+        (content[:-1], "damaged"),
+        (None, "damaged"),
+    ):
+        file.unlink(missing_ok=True) if changed is None else file.write_bytes(changed)
+        found = doctor(store, "--json")
+        report = json.loads(found.out)
+        assert found.code == Exit.REFUSED
+        assert [words in one["problem"] for one in report["findings"]] == [True], report
+        assert "long/blob" in report["findings"][0]["place"] or "gone" in found.out
+
+
+def test_the_doctor_checks_a_store_without_a_folder_too() -> None:
+    plain = new_store()
+    with InProcessServer(settings_over(plain)) as server:
+        client = BlobServiceClient.from_connection_string(server.connection_string)
+        client.create_container("box").upload_blob("blob", LONG)
+        assert doctor(plain).code == Exit.DONE
+    run(plain, "INSERT INTO chunks (id, at, data) VALUES (5, 0, 'x')")
+    run(
+        plain,
+        "UPDATE chunks SET data = set_byte(data, 7, get_byte(data, 7) # 1) WHERE length(data) > 7",
+    )
+    found = doctor(plain)
+    assert found.code == Exit.REFUSED
+    assert "chunks of content 5: nobody owns them" in found.out
+    assert "box/blob: its bytes are damaged" in found.out
+
+
+def test_a_store_goes_into_a_folder_and_back(store: DatabaseSettings, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    second = replace(new_store(), bodies=f"file://{other}")
+    flags = ("--from", store.url, "--from-schema", store.schema)
+    there = in_process(
+        *("store", "copy", *flags, "--to", second.url, "--to-schema", second.schema),
+        *("--to-bodies", f"file://{other}"),
+    )
+    assert there.code == Exit.DONE, there.err
+    assert f"--bodies file://{other}" in there.out
+    assert read(second, "long") == LONG
+    flags = ("--from", second.url, "--from-schema", second.schema)
+    back = in_process("store", "copy", *flags, "--to", str(tmp_path / "data"))
+    assert back.code == Exit.DONE, back.err
+    assert in_process("doctor", str(tmp_path / "data")).code == Exit.DONE
+    wrong = in_process(
+        *("store", "copy", *flags, "--to", str(tmp_path / "more"), "--to-bodies", "file:///shared")
+    )
+    assert wrong.code == Exit.USAGE
+
+
+def test_a_recovered_database_takes_the_folder_over_when_it_is_told_to(
+    store: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The mark has a turn that the database does not know, as after a recovery."""
+    monkeypatch.setattr("strongroom.engines.postgres.place_adoption.OBSERVE_S", 0.1)
+    assert "nothing was changed" in on(store, "adopt", "--yes").out
+    run(store, "UPDATE store SET turns = ARRAY[gen_random_uuid()]")
+    with pytest.raises(DataUnusable, match="store adopt URL"):
+        read(store, "long")
+    for wanted in (Exit.DONE, Exit.DONE):
+        ran = on(store, "adopt", "--yes")
+        assert ran.code == wanted, ran.err
+    assert "nothing was changed" in ran.out
+    assert read(store, "long") == LONG
+    assert store.bodies is not None
+    (Path(store.bodies.removeprefix("file://")) / MARK).unlink()
+    lost = on(store, "adopt", "--yes")
+    assert (lost.code, "mount" in lost.err) == (Exit.DATA, True)
