@@ -38,12 +38,12 @@ class EitherGateway(Address, frozen=True):
 
     ports: tuple[int, ...] = ()
 
-    def connect(self) -> http.client.HTTPConnection:
-        for port in self.ports:
+    def connect(self, port: int | None = None) -> http.client.HTTPConnection:
+        for one in self.ports:
             with socket.socket() as probe:
-                if probe.connect_ex((HOST, port)) == 0:
-                    return Address(port).connect()
-        return super().connect()
+                if probe.connect_ex((HOST, one)) == 0:
+                    return Address(one).connect()
+        return super().connect(port)
 
 
 @pytest.fixture(scope="module")
