@@ -17,6 +17,7 @@ SHORT: Final = ("test_appends", "test_entities", "test_queues")
 OWN: Final = (
     "test_gates",
     "test_gateway_races",
+    "test_gateway_counts",
     "test_gateway_histories",
     "test_ledgers",
     "test_lost_looks",

@@ -304,8 +304,18 @@ def test_the_doctor_sees_records_that_do_not_agree(damage: str) -> None:
     run(scenario)
 
 
-def test_a_gateway_alone_stores_what_it_always_did() -> None:
-    """The only record of the count, in the form that earlier versions read."""
-    found = Upload(1, 2, 3, 4)
-    assert blob_records.UPLOAD.encode(found) == b"\x01\x94\x01\x02\x03\x04"
-    assert blob_records.UPLOAD.decode(b"\x01\x94\x01\x02\x03\x04") == found
+@pytest.mark.parametrize(
+    ("upload", "length"),
+    [
+        (Upload(1, 2, 3, 4), 4),
+        (Upload(1, 2, -3, 4, (1, 63)), 5),
+        (Upload(1, 2, 3, 4, (1,), 5), 6),
+        (Upload(1, 2, 3, 4, (), 0, 7), 7),
+        (Upload(1, 2, 3, 4, (), 0, 7, 1), 8),
+    ],
+)
+def test_fields_that_are_not_used_are_not_stored(upload: Upload, length: int) -> None:
+    """A gateway alone uses the first four only, in the form that earlier versions read."""
+    stored = blob_records.UPLOAD.encode(upload)
+    assert stored[:2] == bytes((1, 0x90 + length))
+    assert blob_records.UPLOAD.decode(stored) == upload

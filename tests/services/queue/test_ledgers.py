@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView
-from strongroom.store.core import gateway_keys
+from strongroom.store.core import gateway_keys, keys
 from strongroom.store.queue.message_records import LEDGER
 from tests.services import queue_calls as given
 from tests.services.container_calls import run, settle
@@ -176,6 +177,43 @@ def test_what_expires_is_swept_whoever_has_put_it(lives: tuple[int, int]) -> Non
         assert given.jobs(both[0]) == 0
 
     run(scenario)
+
+
+@pytest.mark.parametrize("putting", [0, 1])
+def test_a_message_that_is_put_during_a_sweep_is_swept_too(putting: int) -> None:
+    """Q-QUE-05: its gateway counts on the job that is at work, at whichever gateway."""
+
+    async def scenario() -> None:
+        both = pair()
+        await given.create(both[0])
+        await given.put(both[putting], ttl_s=5)
+        given.pass_time(both[0], 7)
+        late: list[MessageView] = []
+        for on in both:
+            on.store.read_range = after_reading(  # type: ignore[method-assign]  # a double
+                on, keys.EXPIRY, late, lambda: given.put(both[putting], ttl_s=60)
+            )
+        for on in (*both, *both):
+            await given.sweep(on)
+        assert late and await given.count(both[0]) == 1
+        assert given.problems(both[0]) == []
+
+    run(scenario)
+
+
+def after_reading(
+    on: Services, kind: bytes, done: list[MessageView], act: Callable[[], Awaitable[MessageView]]
+) -> Any:
+    """Return a gateway's `read_range` that acts once, after a range of this kind was read."""
+    real = on.store.read_range
+
+    async def read_range(partition: Any, hidden: bool, first: bytes, *more: Any) -> Any:
+        found = await real(partition, hidden, first, *more)
+        if first == kind and not done:
+            done.append(await act())
+        return found
+
+    return read_range
 
 
 def test_a_retrieval_counts_the_expired_messages_of_the_other_gateway() -> None:

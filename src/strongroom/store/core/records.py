@@ -220,16 +220,15 @@ class ShortCodec(Codec[R]):
 
     def __init__(self, kind: type[R], defaults: tuple[object, ...]) -> None:
         super().__init__(kind)
-        self._defaults = defaults
+        self._defaults = tuple(reversed(defaults))
 
     def encode(self, value: R) -> bytes:
         fields = msgspec.structs.astuple(cast("msgspec.Struct", value))
-        left_out = 0
-        for field, default in zip(reversed(fields), reversed(self._defaults), strict=False):
-            if field != default:
+        for default in self._defaults:
+            if fields[-1] != default:
                 break
-            left_out += 1
-        return self._version + self._encoder.encode(fields[: len(fields) - left_out])
+            fields = fields[:-1]
+        return self._version + self._encoder.encode(fields)
 
 
 CONTAINER: Final = Codec(ContainerRecord)
