@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from strongroom.semantics.core.lines import Line, Ticket, first_ahead, is_over, with_ticket
+from strongroom.semantics.core.lines import (
+    Line,
+    Ticket,
+    first_ahead,
+    is_over,
+    waiting_elsewhere,
+    with_ticket,
+)
 
 NOW, LATER = 100, 200
 A = Ticket(10, 0, 1, LATER)
@@ -35,6 +42,8 @@ ALL = Line((A, B, C))
         (Line((A, C)), A_NEXT, (), None),
         (Line((A,)), Ticket(20, 0, 9, LATER), (), A),
         (Line((A,)), Ticket(20, 0, 9, LATER), (A.run,), None),
+        # While there is plenty, nobody is held up.
+        (Line((A, B), plenty=True), C, (), None),
         # Of two that arrived at the same time, one is first for both.
         (Line((A,)), Ticket(10, 1, 2, LATER), (), A),
         (Line((Ticket(10, 1, 2, LATER),)), A, (), None),
@@ -65,6 +74,8 @@ def test_a_waiter_has_its_turn_when_nobody_arrived_earlier(
         # A later waiter's ticket is not taken away by one who leaves late.
         (Line((B, A_NEXT)), A, None, (), Line((B, A_NEXT))),
         (Line((B, A_NEXT)), A, A, (), Line((B, A_NEXT))),
+        # Whoever must wait, or leaves, has found that there is no plenty.
+        (Line((A, B), plenty=True), A, A, (), Line((A, B))),
         # What has no effect is left out.
         (Line((ENDED, B)), C, C, (), Line((B, C))),
         (ALL, C, None, (A.run,), Line((B,))),
@@ -94,3 +105,11 @@ def test_a_line_is_over_when_nobody_waits_in_it(
     line: Line, dead: tuple[tuple[int, int], ...], over: bool
 ) -> None:
     assert is_over(line, dead, NOW) == over
+
+
+def test_the_waiters_of_other_gateways_are_counted() -> None:
+    crowd = Ticket(50, 7, 8, LATER, waiters=5)
+    line = Line((ENDED, A, B, crowd))
+    assert waiting_elsewhere(line, B, (), NOW) == 1 + 5
+    assert waiting_elsewhere(line, B, (A.run,), NOW) == 5
+    assert waiting_elsewhere(line, crowd, (), NOW) == 1 + 1

@@ -134,7 +134,7 @@ async def _turn(on: Services) -> None:
     await asyncio.sleep(0)
 
 
-async def _until(done: Callable[[], bool]) -> None:
+async def until(done: Callable[[], bool]) -> None:
     while True:
         if done():
             return
@@ -177,7 +177,7 @@ async def played(
             # Spread the faults over the clients' work.
             share = CLIENTS * steps * (faults - fault) // (faults + 1)
             # Binds the loop's value.
-            await _until(lambda share=share: sum(left) <= share)  # type: ignore[misc]
+            await until(lambda share=share: sum(left) <= share)  # type: ignore[misc]
             await gateways.fault()
         await asyncio.gather(*clients)
         await after(gateways.root)

@@ -9,12 +9,14 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.base import EngineError, Unavailable
+from strongroom.engines.base import EngineError, Step, Unavailable
 from strongroom.semantics.core import lines
+from strongroom.services.core import turns
 from strongroom.services.core.line_sweep import remove_ended_lines, sweep_lines
+from tests.services import queue_calls
 from tests.services.container_calls import run, settle
 from tests.services.engine_calls import EngineCalls
-from tests.services.gateway_histories import DEAD_S, LATE_S
+from tests.services.gateway_histories import DEAD_S, LATE_S, until
 from tests.services.lines import HELD, LONG_S, Gateways, served
 
 KINDS = pytest.mark.parametrize("kind", HELD)
@@ -136,6 +138,54 @@ def test_a_ticket_that_is_left_behind_counts_until_its_time_is_over(kind: str) -
         gateways.store(1).advance(LONG_S)
         await asyncio.wait_for(waiter, LONG_S)
         assert gateways.lines() == []
+
+    run(test)
+
+
+async def emptied(gateways: Gateways, count: int) -> list[int]:
+    """Put messages for some consumers at each gateway, who get one at a time and wait. Return at
+    which gateway each was got."""
+    for number in range(count):
+        await queue_calls.put(gateways.all[number % 2], str(number))
+    got: list[int] = []
+
+    async def consume(at: int) -> None:
+        while await queue_calls.get(gateways.all[at], wait_s=LONG_S):
+            got.append(at)
+
+    consumers = [asyncio.create_task(consume(number % 2)) for number in range(6)]
+    await asyncio.wait_for(until(lambda: len(got) == count), LONG_S)
+    await settle()
+    for consumer in consumers:
+        consumer.cancel()
+    await asyncio.gather(*consumers, return_exceptions=True)
+    return got
+
+
+def test_while_there_is_plenty_gateways_do_not_hold_up_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The line is written only at the beginning and at the end of the plenty."""
+    written: list[Step] = []
+    change = turns.change
+
+    def noted(*given: Any) -> tuple[Step, ...]:
+        steps = change(*given)
+        written.extend(steps)
+        return steps
+
+    async def test() -> None:
+        gateways, _ = await started("messages")
+        monkeypatch.setattr(turns, "change", noted)
+        got = await emptied(gateways, 90)
+        assert set(got) == {0, 1}
+        assert gateways.lines() == []
+        # Decisions run twice here, and again after a conflict.
+        assert len(written) < 90
+        # Afterwards there is an order again.
+        waiters = [await gateways.arrive(HELD["messages"], (n % 5) % 2) for n in range(WAITERS)]
+        again = await served(waiters, HELD["messages"], gateways.all[1], None)
+        assert again == list(range(WAITERS))
 
     run(test)
 

@@ -48,12 +48,16 @@ class Turn(msgspec.Struct, frozen=True):
         own: the waiter's ticket, whether it is written or not.
         follower: the ticket of the gateway's next waiter; None = there is none.
         dead: the gateways with tickets that were declared dead.
+        waiters: how many wait at all gateways; 0 = none waits at another one.
+        plenty: whether there is more than these need, as far as the waiter has seen.
     """
 
     line: Ref
     own: Ticket
     follower: Ticket | None
     dead: tuple[Run, ...]
+    waiters: int = 0
+    plenty: bool = False
 
     def check(self, found: Found, line: ReadOne[Line], now: int) -> None:
         """Raises: NotInTurn."""
@@ -64,24 +68,23 @@ class Turn(msgspec.Struct, frozen=True):
 
     def passed_on(self, found: Found, line: ReadOne[Line], now: int) -> tuple[Step, ...]:
         """The step by which the gateway's place goes to its next waiter; none if there is no
-        change. It belongs to the commit that grants what was waited for."""
-        return with_ticket(found, line, self.own, self.follower, self.dead, now)
+        change. It belongs to the commit that grants what was waited for.
+
+        While there is plenty, tickets stay as they are: so gateways do not hold up each other.
+        """
+        before = found[line] or NOBODY
+        if before.plenty and self.plenty:
+            return ()
+        after = lines.with_ticket(before, self.own, self.follower, self.dead, now)
+        return change(line.ref, before, msgspec.structs.replace(after, plenty=self.plenty))
 
 
-def with_ticket(
-    found: Found,
-    line: ReadOne[Line],
-    own: Ticket,
-    ticket: Ticket | None,
-    dead: tuple[Run, ...],
-    now: int,
-) -> tuple[Step, ...]:
-    before = found[line] or NOBODY
-    after = lines.with_ticket(before, own, ticket, dead, now)
-    if after == before:
+def change(ref: Ref, before: Line, after: Line) -> tuple[Step, ...]:
+    """The step that writes a line; none if it does not change."""
+    if after == before or not (after.tickets or before.tickets):
         return ()
     value = records.LINE.encode(after) if after.tickets else None
-    return (Step(line.ref.partition, (Write(line.ref.key, value),)),)
+    return (Step(ref.partition, (Write(ref.key, value),)),)
 
 
 class InTurn(Decision[T], Generic[T], frozen=True):
@@ -116,4 +119,6 @@ class WriteTicket(Decision[None], frozen=True):
     dead: tuple[Run, ...]
 
     def decide(self, found: Found, stamp: int) -> Commit[None]:
-        return Commit(None, with_ticket(found, self.line, self.own, self.ticket, self.dead, stamp))
+        before = found[self.line] or NOBODY
+        after = lines.with_ticket(before, self.own, self.ticket, self.dead, stamp)
+        return Commit(None, change(self.line.ref, before, after))

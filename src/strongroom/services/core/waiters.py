@@ -10,6 +10,8 @@ import asyncio
 from collections import deque
 from typing import Final
 
+import msgspec
+
 from strongroom.engines.base import Ref, StorageEngine
 from strongroom.engines.gateways import GatewayRun
 from strongroom.semantics.core import lines
@@ -66,23 +68,31 @@ class WaitersLine:
         # The last of the tickets that may be written; None = there is none.
         self._last: Ticket | None = None
 
-    @property
-    def follower(self) -> Ticket | None:
-        """The ticket of the second waiter."""
-        return self.waiters[1].ticket if len(self.waiters) > 1 else None
-
     def turn(self, own: Ticket, line: Line, store: StorageEngine) -> Turn:
         """Return the attempt of the first waiter, who has seen the line of all gateways."""
         runs = {one.run for one in line.tickets}
         self._dead = tuple(
             sorted(run for run in runs if not store.gateways.is_live(GatewayRun(*run)))
         )
-        return Turn(line_keys.line(self.thing), own, self.follower, self._dead)
+        elsewhere = lines.waiting_elsewhere(line, own, self._dead, 0)
+        waiters = elsewhere and elsewhere + len(self.waiters)
+        return Turn(line_keys.line(self.thing), own, self._follower(), self._dead, waiters)
 
-    async def write_ticket(self, store: StorageEngine, own: Ticket) -> None:
-        """Make it the gateway's ticket. Raises: EngineError."""
-        if self._written != own:
-            await self._write(store, own, own)
+    def _follower(self) -> Ticket | None:
+        """The ticket of the second waiter, as it is when the first one has left."""
+        left = len(self.waiters) - 1
+        ticket = self.waiters[1].ticket if left else None
+        return None if ticket is None else msgspec.structs.replace(ticket, waiters=left)
+
+    async def write_ticket(self, store: StorageEngine, own: Ticket, ends_plenty: bool) -> None:
+        """Make it the gateway's ticket. Raises: EngineError.
+
+        Arguments:
+            ends_plenty: there was plenty of what is waited for, and there is none now.
+        """
+        if self._written is None or self._written.arrival != own.arrival or ends_plenty:
+            ticket = msgspec.structs.replace(own, waiters=len(self.waiters))
+            await self._write(store, own, ticket)
 
     def passed_on(self, follower: Ticket | None, is_certain: bool = True) -> None:
         """Take note that a commit has, or may have, given the first waiter's place to the next
@@ -150,6 +160,8 @@ class FirstWaiter:
 
     Attributes:
         follower: who was next at the last turn.
+        saw_plenty: the line said at the last turn that there is plenty.
+        found_plenty: the waiter has seen itself that there is plenty.
     """
 
     def __init__(self, store: StorageEngine, line: WaitersLine, own: Ticket) -> None:
@@ -158,6 +170,7 @@ class FirstWaiter:
         self._own = own
         self._read: ReadOne[Line] | None = None
         self.follower: Ticket | None = None
+        self.saw_plenty = self.found_plenty = False
 
     def read(self, reads: Reads) -> None:
         self._read = reads.add(line_keys.line(self._line.thing), records.LINE)
@@ -166,9 +179,15 @@ class FirstWaiter:
         """Raises: NotInTurn."""
         assert self._read is not None
         line = found[self._read] or NOBODY
+        self.saw_plenty = line.plenty
         turn = self._line.turn(self._own, line, self._store)
         if lines.first_ahead(line, self._own, turn.dead, 0) is not None:
             # Whether a ticket has ended is asked only if there is one.
             turn.check(found, self._read, await self._store.now())
-        self.follower = turn.follower
+        self.follower, self.found_plenty = turn.follower, False
         return turn
+
+    def turn_with_plenty(self, turn: Turn) -> Turn:
+        """Return a turn of a waiter that has seen more than all waiters need."""
+        self.found_plenty = True
+        return msgspec.structs.replace(turn, plenty=True)

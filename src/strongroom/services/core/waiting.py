@@ -175,15 +175,16 @@ class Waiting:
         try:
             result = await attempt(first)
         except NotInTurn as early:
-            await line.write_ticket(self._engine, own)
+            await line.write_ticket(self._engine, own, ends_plenty=False)
             raise MustWait(timeout_error, [early.watched], early.now, early.until) from None
         except MustWait:
-            await line.write_ticket(self._engine, own)
+            await line.write_ticket(self._engine, own, ends_plenty=first.saw_plenty)
             raise
         except (EngineError, asyncio.CancelledError):
             line.passed_on(first.follower, is_certain=False)
             raise
-        line.passed_on(first.follower)
+        # While there is plenty, a ticket is not always passed on.
+        line.passed_on(first.follower, is_certain=not first.found_plenty)
         return result
 
     async def _sleep(

@@ -111,6 +111,7 @@ class _SearchResult:
         expired_prefix_end: when the last message of that expired prefix became visible, and the
             prefix's end.
         committed: the greatest stamp that was seen.
+        has_plenty: there is a message for every waiter at all gateways, or a whole page of them.
     """
 
     now: int
@@ -121,6 +122,7 @@ class _SearchResult:
     only_expired: bool = True
     expired_prefix_end: tuple[int, bytes] = (0, b"")
     committed: int = 0
+    has_plenty: bool = False
 
 
 async def get_messages(services: Services, call: Call[GetMessages]) -> Messages:
@@ -175,10 +177,18 @@ async def _get(
             counted = await ledgers.read_all(services, partition)
         with memory.claims.hold(partition, searches >= _SEARCHES_BEFORE_COMPETING) as claim:
             search = await _search(
-                services.store, memory, partition, call.input.count, claim, decided
+                services.store,
+                memory,
+                partition,
+                call.input.count,
+                claim,
+                decided,
+                waiters=0 if turn is None else turn.waiters,
             )
             taken: Messages = ()
             if search.found or search.expired:
+                if first is not None and turn is not None and search.has_plenty:
+                    turn = first.turn_with_plenty(turn)
                 taken, decided = await _take(services, call, queue, search, turn)
             elif claim.has_skipped:
                 await claim.wait_for_release()
@@ -324,12 +334,15 @@ async def _search(
     want: int,
     claim: Claim | None,
     decided: int = 0,
+    *,
+    waiters: int = 0,
 ) -> _SearchResult:
     """Search for `want` messages that are visible and unclaimed, and claim them.
 
     Arguments:
         claim: None = only search, and include claimed messages.
         decided: the time of an earlier decision, a lower bound of the time of this search.
+        waiters: how many requests wait at all gateways; 0 = their number does not matter.
     """
     search = _SearchResult(max(await store.now(), decided))
     found: list[tuple[Key, MessageRecord]] = []
@@ -338,9 +351,12 @@ async def _search(
     reach = want
     if claim is not None:
         reach += memory.offsets.next(partition, store.gateways.number)
-    size = min(reach + memory.claims.count(partition) + 1, _PAGE_RECORDS_MAX)
+    size = min(reach + memory.claims.count(partition) + waiters + 1, _PAGE_RECORDS_MAX)
     while True:
         page = await store.read_range(partition, True, first, until, size)
+        if waiters and len(page) == size:
+            last = message_records.MESSAGE.decode(page[-1].value).message
+            search.has_plenty = last.visible <= search.now
         if _collect_page(search, page, reach, found, claim) or len(page) < size:
             break
         first, size = page[-1].name + b"\0", _PAGE_RECORDS_MAX
