@@ -113,3 +113,49 @@ def test_a_handle_and_a_mounted_share_keep_it() -> None:
         assert len(looks(holder, 3 * IDLE_S, 4 * IDLE_S)) == 1
 
     run(test)
+
+
+def test_a_share_is_given_up_to_another_gateway_when_its_requests_have_ended() -> None:
+    async def test() -> None:
+        holder, other = await begun()
+        holds, opens = holder.held.of(ShareHolds), holder.held.of(Opens)
+        (share,) = holds._shares
+        gate = Gate(holder)
+        slow = asyncio.ensure_future(do.run(holder, file.DELETE_FILE, "f", OnPath()))
+        await gate.reached.wait()
+        asked = asyncio.ensure_future(holds.give_up(share, opens.has_opens_in))
+        await asyncio.sleep(0)
+        assert await refused(do.look(holder, "f")) == BUSY, "new requests wait elsewhere"
+        assert await refused(do.look(other, "f")) == BUSY
+        gate.open()
+        await slow
+        assert await asked
+        # For a while it is left to the gateway that has asked.
+        assert await refused(do.look(holder, "f")) == BUSY
+        assert await refused(do.look(other, "f")) == (404, "ResourceNotFound")
+
+    run(test)
+
+
+def test_a_share_that_is_needed_is_not_given_up() -> None:
+    async def test() -> None:
+        holder, _ = await begun()
+        holds, opens = holder.held.of(ShareHolds), holder.held.of(Opens)
+        (share,) = holds._shares
+        held: list[object] = []
+
+        async def mount() -> None:
+            held.append(await smb.mounted(holder))
+
+        await in_task(mount())
+        assert not await holds.give_up(share, opens.has_opens_in)
+        await in_task(do.look(holder, "f"))
+        held.clear()
+        gate = Gate(holder)
+        slow = asyncio.ensure_future(do.run(holder, file.DELETE_FILE, "f", OnPath()))
+        await gate.reached.wait()
+        assert not await holds.give_up(share, opens.has_opens_in), "a request takes too long"
+        gate.open()
+        await slow
+
+    run(test)
