@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from psycopg import conninfo
 
@@ -53,6 +55,24 @@ def test_libpq_reads_a_usable_url_as_it_is_read_here(url: str) -> None:
     assert str(read.get("dbname", "")) in shown(url)
     for host in str(read.get("host", "")).split(","):
         assert host in shown(url)
+
+
+@pytest.mark.parametrize(
+    ("store", "flags"),
+    [
+        (DatabaseSettings("postgresql://u@db1/x"), "--store postgresql://u@db1/x"),
+        (DatabaseSettings(f"postgresql://u:{SECRET}@db1/x"), "--store URL"),
+        (DatabaseSettings(f"postgresql://db1/x?password={SECRET}"), "--store URL"),
+        (
+            DatabaseSettings(f"postgresql://u:{SECRET}@db1/x", schema="b", file=Path("/etc/a b")),
+            "--store-file '/etc/a b' --store-schema b",
+        ),
+    ],
+)
+def test_commands_name_it_by_flags_without_a_secret(store: DatabaseSettings, flags: str) -> None:
+    assert store.flags == flags
+    assert Settings(store=store).store == store
+    assert SECRET not in f"{store!r} {store.flags}"
 
 
 @pytest.mark.parametrize("url", UNUSABLE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import re
 import ssl
 import stat
 import time
@@ -15,6 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
 from azure.storage.blob import BlobServiceClient
@@ -217,11 +219,10 @@ def test_a_forgotten_file_is_not_left_aside_and_is_imported(
     key = key_of(in_process("account", "add", "orders", "--data", tmp_path))
     role = ("Storage Blob Data Reader", "someone", "--account", "orders")
     in_process("role", "add", *role, "--data", tmp_path)
-    serve = ("serve", "--data", tmp_path, *flags(store), "--port-base", "0", "--no-console")
-    ran = in_process(*serve)
-    assert ran.code == Exit.SETTINGS
     command = f"strongroom account import --data {tmp_path} --store {store.url}"
-    assert f"{tmp_path}/accounts.json would not be used" in ran.err and command in ran.err
+    with pytest.raises(ConfigError, match=re.escape(command)) as refused:
+        InProcessServer(settings_of(store, tmp_path))
+    assert f"{tmp_path}/accounts.json would not be used" in str(refused.value)
     ran = in_process("account", "import", "--data", tmp_path, *flags(store))
     assert f"Account orders is in {store.shown}.\n1 role of 1 added" in ran.out
     rotated = key_of(in_process("account", "rotate", "orders", *flags(store)))
@@ -298,3 +299,50 @@ def test_a_database_without_a_store_is_told_and_nothing_is_made() -> None:
     ran = in_process("account", "add", "orders", *flags(missing))
     assert ran.code == Exit.DATA and "strongroom store init" in ran.err
     assert in_process("account", "list", *flags(missing)).code == Exit.DATA
+
+
+def test_a_copy_to_a_directory_has_no_keys_until_they_are_exported(
+    store: DatabaseSettings, tmp_path: Path
+) -> None:
+    key, data = add("orders", store), tmp_path / "data"
+    with InProcessServer(settings_of(store)) as server:
+        client(server, "orders", key).create_container("box")
+    source = ("--from", store.url, "--from-schema", store.schema)
+    ran = in_process("store", "copy", *source, "--to", data)
+    assert f"strongroom account export --data {data} --store URL" in ran.out
+    for file in data.rglob("*"):
+        assert file.is_dir() or key.encode() not in file.read_bytes(), file
+    assert in_process("account", "export", "--data", data, *flags(store)).code == 0
+    served = Settings(data=data, blob_port=free_port(), queue_port=0, table_port=0, file_port=0)
+    accounts = account_sources((), None, data, {})
+    with InProcessServer(msgspec.structs.replace(served, accounts=accounts)) as server:
+        assert client(server, "orders", key).get_container_client("box").exists()
+    other = new_store()
+    back = ("--from", data, "--to", other.url, "--to-schema", other.schema)
+    ran = in_process("store", "copy", *back)
+    where = f"--data {data} --store URL --store-schema {other.schema}"
+    assert f"Not in it: {data}/accounts.json." in ran.out
+    assert f"strongroom account import {where}" in ran.out
+    third = new_store()
+    ran = in_process("store", "copy", *source, "--to", third.url, "--to-schema", third.schema)
+    assert "account" not in ran.out
+    assert key in in_process("account", "list", "--show", *flags(third)).out
+
+
+@pytest.mark.parametrize(
+    ("command", "page"),
+    [
+        (("backup",), "docs/operators/postgresql.md, section Backups"),
+        (("restore", "monday"), "docs/operators/postgresql.md, section Backups"),
+        (("upgrade",), "strongroom store migrate: docs/operators/postgresql.md"),
+        (("import-azurite",), "strongroom store copy: docs/operators/copying.md"),
+    ],
+)
+def test_commands_for_directories_name_the_tool_for_a_store(
+    command: tuple[str, ...], page: str
+) -> None:
+    for option in ("--store", "--store-file"):
+        ran = in_process(*command, option, "postgresql://user:s3cret@db1/x")
+        assert (ran.code, ran.out) == (Exit.USAGE, "")
+        (line,) = ran.err.splitlines()
+        assert line.endswith(page)

@@ -25,7 +25,7 @@ export interface AccountKeys {
   readonly keys: number; // own
   readonly has_known_key: boolean; // own
   readonly is_operator: boolean; // own
-  readonly source: "file" | "start" | "development" | null; // own
+  readonly source: "file" | "store" | "start" | "development" | null; // own
   readonly rotate_command: string; // own
   readonly remove_command: string; // own
 }

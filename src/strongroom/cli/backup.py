@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from strongroom.cli.backups.directories_only import BACKUPS, told
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import progress_bar
 
@@ -88,6 +89,7 @@ def backup(
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     *,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help=_QUIET)] = False,
+    store: Annotated[str | None, told(BACKUPS)] = None,
 ) -> None:
     """Make a backup; say what it lacks."""
     from strongroom.cli.backups.made import BackupOrder, make_backup
@@ -164,6 +166,7 @@ def restore(
     ],
     accept_damage: Annotated[bool, typer.Option("--accept-damage", help=_ACCEPT)] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    store: Annotated[str | None, told(BACKUPS)] = None,
 ) -> None:
     """Make a data directory from a backup; say what it lacks."""
     from strongroom.config import ACCOUNTS_FILE_NAME

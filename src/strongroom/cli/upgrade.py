@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from strongroom.cli.backup import exit_on_data_errors
+from strongroom.cli.backups.directories_only import UPGRADES, told
 from strongroom.cli.progress import Progress, progress_bar
 
 HELP = """
@@ -34,6 +35,7 @@ def upgrade(
         typer.Argument(metavar="DIR", help="Data directory or backup.", envvar="STRONGROOM_DATA"),
     ],
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,
+    store: Annotated[str | None, told(UPGRADES)] = None,
 ) -> None:
     """Convert a directory, unless it has the present format already."""
     from strongroom.engines.embedded.disk.directory import FORMAT_VERSION

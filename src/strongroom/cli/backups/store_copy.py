@@ -6,6 +6,7 @@ Lives here: flags and messages, and which engine is at which place. Must not liv
 
 from __future__ import annotations
 
+import shlex
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,7 +34,8 @@ Every body is verified while it is copied. At the end, source and copy are read 
 and compared. Only then can the copy be served.
 
 If the command is stopped, or a disk is full, run the same command again: it goes on
-where it was cut. Accounts and roles are files of their own, and are not copied.
+where it was cut. A directory has accounts and roles in files, which are not copied;
+strongroom account import and export move them. A database keeps them itself.
 
 A URL has no password here, since every user of the machine could see it. libpq
 reads it from the file of PGPASSFILE, or from ~/.pgpass.
@@ -115,7 +117,14 @@ async def _copied(start: _Place, goal: _Place, progress: Progress | None) -> Cop
         opened.push_async_callback(source.close)
         target = await _target(goal)
         opened.push_async_callback(target.close)
-        return await copy_store(source, target, progress)
+        return await copy_store(_kept(source, goal), target, progress)
+
+
+def _kept(source: TransferSource, goal: _Place) -> TransferSource:
+    """Return what is copied of a store: to a directory, all but accounts and roles."""
+    from strongroom.cli.backups.without_identities import WithoutIdentities
+
+    return source if goal.is_database else WithoutIdentities(source)
 
 
 async def _source(place: _Place) -> TransferSource:
@@ -220,12 +229,22 @@ def _accounts(start: _Place, goal: _Place) -> list[str]:
     from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
 
     if start.is_database:
-        return []
-    names = [
-        name
-        for name in (ACCOUNTS_FILE_NAME, ROLES_FILE_NAME)
-        if (Path(start.text) / name).exists()
-        and (goal.is_database or not (Path(goal.text) / name).exists())
+        left = "Accounts and roles are not in it."
+        return [] if goal.is_database else [f"{left} {_command('export', goal, start)}"]
+    files = [Path(start.text) / name for name in (ACCOUNTS_FILE_NAME, ROLES_FILE_NAME)]
+    found = [one for one in files if one.exists()]
+    if goal.is_database:
+        command = _command("import", start, goal)
+        return [f"Not in it: {' and '.join(map(str, found))}. {command}"] if found else []
+    return [
+        f"{one} is not in it: copy it to {goal.text}."
+        for one in found
+        if not (Path(goal.text) / one.name).exists()
     ]
-    where = "the folder of --data" if goal.is_database else goal.text
-    return [f"{Path(start.text) / name} is not in it: copy it to {where}." for name in names]
+
+
+def _command(verb: str, directory: _Place, database: _Place) -> str:
+    """Say how accounts and roles get from one place to the other."""
+    schema = "" if database.schema == _SCHEMA else f" --store-schema {database.schema}"
+    data = shlex.quote(directory.text)
+    return f"They follow by: strongroom account {verb} --data {data} --store URL{schema}"

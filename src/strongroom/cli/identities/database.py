@@ -98,7 +98,9 @@ async def _joined(database: DatabaseSettings, act: Callable[[PostgresEngine], Aw
     """Join a store that is there already, act, and leave it."""
     from strongroom.engines.postgres.assembly import PostgresOptions, open_store
 
-    options = PostgresOptions(connections=_CONNECTIONS, schema=database.schema, makes=False)
+    options = PostgresOptions(
+        connections=_CONNECTIONS, schema=database.schema, makes=False, serves=False
+    )
     store = await open_store(database.url, SystemClock(), options)
     try:
         return await act(store)

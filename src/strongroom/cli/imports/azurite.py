@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from strongroom.cli.backup import exit_on_data_errors
+from strongroom.cli.backups.directories_only import IMPORTS, told
 from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
@@ -52,6 +53,7 @@ def import_azurite(
     ],
     as_json: Annotated[bool, typer.Option("--json", help="The report as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no report.")] = False,
+    store: Annotated[str | None, told(IMPORTS)] = None,
 ) -> None:
     from strongroom.importing import ImportRefused, import_folder
 

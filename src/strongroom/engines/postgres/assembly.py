@@ -100,6 +100,8 @@ class PostgresOptions(msgspec.Struct, frozen=True):
         apart_bytes: longer bodies lie in that folder.
         keep_dropped_s: for how long bodies stay there that no record names.
         observe_s: see Turns.
+        serves: whether this is the gateway of a server, which also does the store's upkeep. A
+            command that reads and changes records for a moment leaves that to others.
     """
 
     connections: int = 8
@@ -116,6 +118,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     apart_bytes: int = APART_BYTES
     keep_dropped_s: int = KEEP_DROPPED_S
     observe_s: float = OBSERVE_S
+    serves: bool = True
 
 
 DEFAULTS: Final = PostgresOptions()
@@ -232,7 +235,7 @@ async def _joined(
         await engine.close()
         raise
     notices.connect(parts.upkeep)
-    parts.upkeep.start(beats=options.beats)
+    parts.upkeep.start(beats=options.beats, maintains=options.serves)
     return engine
 
 

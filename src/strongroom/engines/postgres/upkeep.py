@@ -53,12 +53,14 @@ class Upkeep:
         self._apart = apart
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, *, beats: bool) -> None:
+    def start(self, *, beats: bool, maintains: bool = True) -> None:
         """Begin all work that repeats; heartbeats only if they shall be sent by themselves."""
-        for work in (self._maintain_forever, self._poll_forever, self._expire_forever):
+        for work in (self._poll_forever, self._expire_forever):
             self._do(work())
         if self._apart is not None:
             self._do(self._tend_forever())
+        if maintains:
+            self._do(self._maintain_forever())
         if beats:
             self._do(self._gateways.heartbeats.beat_forever())
 
