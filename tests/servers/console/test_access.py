@@ -6,23 +6,30 @@ from __future__ import annotations
 import base64
 import json
 import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from strongroom.auth.accounts import Account, development_account
 from strongroom.auth.roles import OPERATOR, ROLES, Assignment
+from strongroom.cli.identities.database import DatabasePlace
+from strongroom.config import AccountSources
 from strongroom.servers.console.access import commands
+from strongroom.servers.identities import stored_rows
 from strongroom.testing.ports import free_port
-from strongroom.testing.server import Server
+from strongroom.testing.server import InProcessServer, Server
 from tests.cli.command import in_process
+from tests.over_postgres import new_store
 from tests.servers.console.served import (
     BANK,
     SHOP,
     Port,
     ServedConsole,
+    settings,
 )
 from tests.servers.console.two_accounts import OPERATING, READER, by_token, key_of, two_accounts
 
@@ -84,6 +91,40 @@ def test_the_commands_change_what_the_server_serves(tmp_path: Path) -> None:
         after = run("remove_command")
         assert (after["keys"], after["remove_command"], after["source"]) == (1, "", "file")
         assert "shop" in server.output()
+
+
+def test_the_commands_change_what_lies_in_the_store(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored_rows, "POLL_S", 0.05)
+    store = new_store()
+    assert in_process("store", "init", store.url, "--schema", store.schema).code == 0
+    place = DatabasePlace(store)
+    place.change_accounts(lambda _: (SHOP,))
+    chosen = replace(settings(), accounts=AccountSources(), store=store)
+    with InProcessServer(chosen) as server:
+        console = Port(server._app.ports["console"])
+
+        def seen(keys: int) -> Any:
+            """Return what is told of the account once it has so many keys."""
+            for _ in range(400):
+                (account,) = place.accounts()
+                answer = console.api("access", Account("shop", account.keys[:1]))
+                if answer.status == 200 and answer.json()["account"]["keys"] == keys:
+                    return answer.json()
+                time.sleep(0.05)
+            raise AssertionError("it was never seen")
+
+        def run(found: Any, name: str) -> None:
+            words = shlex.split(f"{found['account'][name]} {found['accounts_flag']}")
+            assert words[0] == "strongroom"
+            ran = in_process(*words[1:])
+            assert ran.code == 0, ran.err
+
+        found = seen(1)
+        assert found["account"]["source"] == "store"
+        assert found["roles_flag"] == found["accounts_flag"]
+        run(found, "rotate_command")
+        run(seen(2), "remove_command")
+        assert seen(1)["account"]["remove_command"] == ""
 
 
 def test_the_development_account_is_marked_and_gives_way_to_another(tmp_path: Path) -> None:
