@@ -233,6 +233,8 @@ def _drain(crashes: Crashes, actor: Actor, pass_time: object) -> None:
         if not found:
             break
         there |= {one.id for one in found}
+        # By its text, a put without an answer is found.
+        recorder.texts.update({one.id: one.text or "" for one in found})
         recorder.history.end(
             "the judge",
             begun,

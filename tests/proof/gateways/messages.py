@@ -50,6 +50,8 @@ class Messages:
             if not found:
                 break
             there |= {one.id for one in found}
+            # By its text, a put without an answer is found.
+            recorder.texts.update({one.id: one.text or "" for one in found})
             seen = {one.id: (GetStep(), Got(one.receipt or "", one.count or 0)) for one in found}
             history.end("the judge", begun, {**seen})
         self._compare(there)

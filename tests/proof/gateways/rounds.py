@@ -28,6 +28,8 @@ from tests.proof.postgres.http_store import Clients, made
 BEFORE_S: Final = 2.0
 AFTER_S: Final = 2.5
 BUSY_MAX: Final = 0.01
+DEAD_S: Final = 12.0
+"""Within this time a share of a gateway that was killed is served again."""
 _PAUSE_S: Final = 0.03
 _PATIENT_S: Final = 30.0
 _PATIENT: Final = 1  # of each kind, so many clients wait for an answer however long it takes
@@ -189,7 +191,10 @@ def play(part: str, serving: Serving, seed: int, fault: Fault) -> Result:
         failures.append(f"not exact: {verdict}")
 
     def is_outside(one: Moment) -> bool:
-        return one.ended < broke or one.began > mended
+        is_of_files = one.path.startswith("/file/")
+        return one.ended < broke or one.began > (
+            max(mended, broke + DEAD_S) if is_of_files else mended
+        )
 
     busy = way.answers.share_busy(is_outside)
     if busy > BUSY_MAX:

@@ -34,11 +34,17 @@ class NotDone(Exception):
 
 
 class Moment(msgspec.Struct, frozen=True):
-    """An answer, by the test's monotonic clock. `status` 0 = none came."""
+    """An answer, by the test's monotonic clock.
+
+    Attributes:
+        path: the begin of the request's path, which is that of a service.
+        status: 0 = none came.
+    """
 
     began: float
     ended: float
     port: int
+    path: str
     status: int
 
 
@@ -153,7 +159,7 @@ class _Switching(Client):
                 self.turns.avoid(port)
             raise
         finally:
-            self.way.answers.add(Moment(began, time.monotonic(), port, status))
+            self.way.answers.add(Moment(began, time.monotonic(), port, self.prefix, status))
         if self.way.is_strict and status >= 500:
             raise NotDone(status) if status == BUSY else ConnectionError(answer.body[:200])
         return answer

@@ -11,6 +11,7 @@ import http.client
 import json
 import re
 import ssl
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple, Protocol
@@ -24,6 +25,7 @@ from tests.conformance.table_client import TableClient
 
 CREDENTIAL: Final = Credential(DEVELOPMENT_ACCOUNT_NAME, DEVELOPMENT_ACCOUNT_KEY)
 _BODY_BYTES: Final = 5_000
+_TAKEN_OVER_S: Final = 30.0
 
 
 class Clients(NamedTuple):
@@ -129,9 +131,14 @@ class HttpStore:
         return self._files.put(f"{target}?comp=range", written, body)
 
     def has_file(self, name: str) -> bool:
-        """Whether a file that `put_file` wrote is there, whole."""
+        """Whether a file that `put_file` wrote is there, whole. Its share may have no gateway for
+        the 10 s after which one counts as dead."""
+        end = time.monotonic() + _TAKEN_OVER_S
         answer = self._files.get(f"/{self._name}/{name}")
-        return answer.status == 200 and answer.body == _body(name)
+        while answer.status == 503 and time.monotonic() < end:
+            time.sleep(0.1)
+            answer = self._files.get(f"/{self._name}/{name}")
+        return _is_whole(answer, name)
 
     def get_document(self, name: str) -> Answer:
         return self._blobs.get(f"/{self._name}/{name}")
@@ -146,8 +153,7 @@ class HttpStore:
 
     def has_blob(self, name: str) -> bool:
         """Whether a blob that `put_blob` wrote is there, whole."""
-        answer = self._blobs.get(f"/{self._name}/{name}")
-        return answer.status == 200 and answer.body == _body(name)
+        return _is_whole(self._blobs.get(f"/{self._name}/{name}"), name)
 
     def entities(self) -> Iterator[str]:
         """Yield the names of all entities."""
@@ -176,6 +182,14 @@ def made(answer: Answer) -> Answer:
     """Return an answer that is a success."""
     assert answer.status < 300, (answer.status, answer.body)
     return answer
+
+
+def _is_whole(answer: Answer, name: str) -> bool:
+    assert answer.status in (200, 404), (name, answer.status, answer.body)
+    is_whole = answer.status == 200 and answer.body == _body(name)
+    if not is_whole:
+        print(f"{name} is not whole: {answer.status} {answer.headers} {answer.body[:200]!r}")
+    return is_whole
 
 
 def _body(name: str) -> bytes:
