@@ -39,6 +39,7 @@ class EitherGateway(Address, frozen=True):
     ports: tuple[int, ...] = ()
 
     def connect(self, port: int | None = None) -> http.client.HTTPConnection:
+        """Whatever port is asked for."""
         for one in self.ports:
             with socket.socket() as probe:
                 if probe.connect_ex((HOST, one)) == 0:
