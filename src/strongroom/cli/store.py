@@ -266,10 +266,11 @@ def _asked(database: DatabaseSettings, question: Coroutine[object, object, T]) -
     from strongroom.engines.base import EngineError
     from strongroom.engines.bodies.base import BodiesUnfit
     from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+    from strongroom.engines.transfer import CopyRefused
 
     try:
         return run(question)
-    except (DatabaseUnfit, BodiesUnfit) as error:
+    except (DatabaseUnfit, BodiesUnfit, CopyRefused) as error:
         fail(Exit.DATA, f"{database.shown}: {error}")
     except EngineError as error:
         fail(Exit.UNAVAILABLE, f"{database.shown}: {error}")

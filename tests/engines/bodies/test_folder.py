@@ -18,7 +18,12 @@ import pytest
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.bodies import folder as folders
 from strongroom.engines.bodies.base import BodiesAway, BodiesBroken, BodiesUnfit, BodyMissing
-from strongroom.engines.bodies.folder import FolderBodies, make_folder_ready, open_folder
+from strongroom.engines.bodies.folder import (
+    FolderBodies,
+    FolderWriting,
+    make_folder_ready,
+    open_folder,
+)
 from strongroom.engines.bodies.layout import MARK, name_of
 from strongroom.engines.bodies.mark import BodiesMark
 
@@ -124,8 +129,8 @@ def test_the_same_id_is_never_written_twice(tmp_path: Path) -> None:
     _try(tmp_path, trial)
 
 
-def test_everything_is_synced_before_a_body_counts(tmp_path: Path) -> None:
-    """The file, then the folder that has its name. All folders were synced with the mark."""
+def _synced(tmp_path: Path) -> list[str]:
+    """Return what is synced for a body, in order."""
     synced: list[str] = []
     sync_data, sync_file = os.fdatasync, os.fsync
 
@@ -142,10 +147,29 @@ def test_everything_is_synced_before_a_body_counts(tmp_path: Path) -> None:
         assert synced[-1] == str(tmp_path)
         synced.clear()
         await _write(bodies, 7)
-        assert synced == [str(tmp_path / name_of(7)), str((tmp_path / name_of(7)).parent)]
 
     with mock.patch.object(folders, "sync_data", data), mock.patch("os.fsync", file):
         _try(tmp_path, trial)
+    return synced
+
+
+def test_everything_is_synced_before_a_body_counts(tmp_path: Path) -> None:
+    """The file, then the folder that has its name. All folders were synced with the mark."""
+    body = tmp_path / name_of(7)
+    assert _synced(tmp_path) == [str(body), str(body.parent)]
+
+
+@pytest.mark.parametrize("skipped", ["the file", "its folder"])
+def test_a_sync_that_is_skipped_would_be_found(tmp_path: Path, skipped: str) -> None:
+    def sync(writing: FolderWriting) -> None:
+        if skipped == "its folder":
+            folders.sync_data(writing._descriptor)  # type: ignore[attr-defined]
+        else:
+            writing._folder.sync_name(writing._id)
+
+    body = tmp_path / name_of(7)
+    with mock.patch.object(FolderWriting, "_sync", sync):
+        assert _synced(tmp_path) != [str(body), str(body.parent)]
 
 
 def _failing(number: int) -> Callable[..., None]:

@@ -225,6 +225,28 @@ def test_what_a_dead_gateway_wrote_is_removed(attempt: Callable[[Trial], None]) 
     attempt(_left)
 
 
+async def _late(subject: Apart) -> None:
+    """A heartbeat that is late for a while takes the right to sweep away."""
+    store = subject.gateway
+    await _tidy(store)
+    body = await _owned(store)
+    await commit(store, Step(place(), drop=(body,)))
+    subject.stop_heartbeats(store)
+    subject.clock.advance(6)
+    with pytest.raises(EngineError):
+        await store.maintain()
+    with contextlib.suppress(EngineError):
+        await store._parts.upkeep.tend()
+    assert subject.files() == {body}
+    subject.resume_heartbeats(store)
+    await _tidy(store)
+    assert subject.files() == set()
+
+
+def test_after_a_late_heartbeat_the_sweep_goes_on(attempt: Callable[[Trial], None]) -> None:
+    attempt(_late)
+
+
 async def _damaged(subject: Apart) -> None:
     store = subject.store
     missing, short, whole = [await _owned(store) for _ in range(3)]

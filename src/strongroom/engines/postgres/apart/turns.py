@@ -78,7 +78,7 @@ class Turns:
         mark = await self.look()
         now_s = asyncio.get_running_loop().time()
         if self._right is None or self._right.is_lost:
-            self._own = None
+            self.release()  # once lost, it stays lost, and nobody else gets it before
             self._right = await self._taken()
             self._since_s = now_s
         elif self._own is None:
@@ -111,6 +111,7 @@ class Turns:
 
     def release(self) -> None:
         """Give the right back. Idempotent."""
+        self._own = None
         if self._right is not None:
             self._right.release()
-            self._right = self._own = None
+            self._right = None
