@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from benchmarks.apart import bodies_apart
 from benchmarks.comparison import Slice, cost, measure, median, rates
 from benchmarks.engine import Report
 from benchmarks.growth import PAGE, fill, page_load
@@ -62,6 +63,7 @@ def engines(folder: Path, turns: Turns) -> Iterator[Row]:
             gateway.discard()
             embedded.discard()
         yield from _beside_each_other(database.url, folder, turns)
+        yield from bodies_apart(database.url, folder, turns)
     finally:
         database.stop()
 

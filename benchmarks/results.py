@@ -45,6 +45,7 @@ TARGETS: Final = {
     ("compare-and-swap", 32): ratio_at_least(4),
     ("64 MiB up", 1): ratio_at_least(3),
     ("64 MiB up", 32): ratio_at_least(3),
+    ("64 MiB up into a folder", 1): ratio_at_least(0.6),
     ("64 MiB down", 1): ratio_at_least(1.5),
     ("64 MiB down", 32): ratio_at_least(1.5),
     ("insert entity", 32): ratio_at_least(2.5),

@@ -266,6 +266,7 @@ async def _copy_beside(archive: Archive, store: PostgresEngine, folder: Path, pl
     await store.maintain()
 
 
+@pytest.mark.timeout(1800)
 def test_every_moment_finds_all_its_bodies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "TURN_S", 1.0)
     folder = tmp_path / "shared"
