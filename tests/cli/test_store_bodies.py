@@ -184,3 +184,11 @@ def test_a_recovered_database_takes_the_folder_over_when_it_is_told_to(
     (Path(store.bodies.removeprefix("file://")) / MARK).unlink()
     lost = on(store, "adopt", "--yes")
     assert (lost.code, "mount" in lost.err) == (Exit.DATA, True)
+
+
+def test_accounts_are_changed_without_the_folder(store: DatabaseSettings, tmp_path: Path) -> None:
+    """A command that changes a few records does not open bodies."""
+    (tmp_path / "shared").rename(tmp_path / "unmounted")
+    named = ("--store", store.url, "--store-schema", store.schema)
+    added = in_process("account", "add", "orders", *named)
+    assert added.code == Exit.DONE, added.err

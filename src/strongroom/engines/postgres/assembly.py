@@ -187,7 +187,8 @@ async def open_store(url: str, clock: Clock, options: PostgresOptions = DEFAULTS
     least = options.least_version if options.bodies is None else APART_VERSION
     if (lacking := lacking_version(opener.version, least)) is not None:
         raise DatabaseUnfit(lacking)
-    bodies = await _opened_bodies(opener, options.bodies)
+    # A command that changes a few records has no need of bodies.
+    bodies = await _opened_bodies(opener, options.bodies) if options.serves else None
     try:
         return await _joined(opener, clock, options, marks, bodies)
     except BaseException:
