@@ -88,8 +88,13 @@ class Gateways:
     def __init__(self, count: int = 2) -> None:
         self.clock = ManualClock()
         self._first = MemoryEngine(self.clock)
-        stores = (self._first, *(self._first.second() for _ in range(count - 1)))
-        self.all = [container_calls.services(one) for one in stores]
+        self.all = [container_calls.services(self._first)]
+        for _ in range(count - 1):
+            self.join()
+
+    def join(self) -> None:
+        """Start a further gateway."""
+        self.all.append(container_calls.services(self._first.second()))
 
     def lines(self) -> list[Any]:
         """The lines that are recorded."""

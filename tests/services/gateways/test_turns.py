@@ -13,6 +13,7 @@ from strongroom.engines.base import EngineError, Step, Unavailable
 from strongroom.semantics.core import lines
 from strongroom.services.core import turns
 from strongroom.services.core.line_sweep import remove_ended_lines, sweep_lines
+from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls
 from tests.services.container_calls import run, settle
 from tests.services.engine_calls import EngineCalls
@@ -41,8 +42,11 @@ async def order(kind: str) -> list[int]:
 
 
 @KINDS
-def test_who_waited_first_is_served_first_over_all_gateways(kind: str) -> None:
-    """B-WAI-08, Q-GET-08, F-LSE-04."""
+def test_who_waited_first_is_served_first_over_all_gateways(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """B-WAI-08, Q-GET-08, F-LSE-04: each is woken by a commit, and by no poll."""
+    monkeypatch.setattr(turns, "_POLL_TICKS", 10 * LONG_S * TICKS_PER_S)
     assert run(lambda: order(kind)) == list(range(WAITERS))
 
 
@@ -117,6 +121,27 @@ def test_a_gateway_that_stands_still_holds_up_others_until_it_is_dead(kind: str)
     run(test)
 
 
+def test_the_death_of_a_gateway_is_noticed_though_no_record_changes() -> None:
+    """B-WAI-08."""
+
+    async def test() -> None:
+        held = HELD["blob"]
+        gateways, got = await started("blob")
+        lost = await gateways.arrive(held, 0)
+        waiter = await gateways.arrive(held, 1)
+        gateways.store(0).gateways.is_beating = False
+        # The clock goes on, and wakes nobody.
+        gateways.clock.advance(LATE_S)
+        await held.give(gateways.all[1], got)
+        with pytest.raises(EngineError):
+            await lost
+        assert not waiter.done()
+        gateways.clock.advance(DEAD_S - LATE_S)
+        await asyncio.wait_for(waiter, LONG_S / 3)
+
+    run(test)
+
+
 @KINDS
 def test_a_ticket_that_is_left_behind_counts_until_its_time_is_over(kind: str) -> None:
     async def test() -> None:
@@ -137,6 +162,47 @@ def test_a_ticket_that_is_left_behind_counts_until_its_time_is_over(kind: str) -
         assert not waiter.done() and len(gateways.lines()) == 1
         gateways.store(1).advance(LONG_S)
         await asyncio.wait_for(waiter, LONG_S)
+        assert gateways.lines() == []
+
+    run(test)
+
+
+@KINDS
+def test_a_grant_that_fails_costs_nobody_else_the_place(kind: str) -> None:
+    async def test() -> None:
+        held = HELD[kind]
+        gateways, got = await started(kind)
+        failed, *waiters = [await gateways.arrive(held, at) for at in (0, 0, 1, 0)]
+
+        async def fail() -> None:
+            gateways.store(0).before_commit = None
+            raise Unavailable("the network is cut")
+
+        gateways.store(0).before_commit = fail
+        await held.give(gateways.all[1], got)
+        with pytest.raises(Unavailable):
+            await failed
+        got = await asyncio.wait_for(waiters[0], LONG_S)
+        assert await served(waiters[1:], held, gateways.all[1], got) == [0, 1]
+        assert gateways.lines() == []
+
+    run(test)
+
+
+@KINDS
+def test_waiters_of_a_gateway_that_was_alone_are_served_beside_those_of_a_new_one(
+    kind: str,
+) -> None:
+    async def test() -> None:
+        held, gateways = HELD[kind], Gateways(1)
+        await held.make(gateways.all[0])
+        got = None if kind == "messages" else await held.get(gateways.all[0], 0)
+        waiters = [await gateways.arrive(held, 0) for _ in range(3)]
+        gateways.join()
+        waiters += [await gateways.arrive(held, 1) for _ in range(3)]
+        order = await served(waiters, held, gateways.all[0], got)
+        assert [one for one in order if one < 3] == [0, 1, 2]
+        assert [one for one in order if one >= 3] == [3, 4, 5]
         assert gateways.lines() == []
 
     run(test)
