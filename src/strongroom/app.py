@@ -47,7 +47,7 @@ from strongroom.servers.free_memory import MemoryReturn
 from strongroom.servers.gateway_metrics import GatewayMetrics
 from strongroom.servers.identities.accounts_file import ServedAccounts
 from strongroom.servers.identities.stored_rows import StoredIdentities
-from strongroom.servers.listener import Listener, RefusedListener, RequestedListener
+from strongroom.servers.listener import Listener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
 from strongroom.servers.own_endpoints import OwnEndpoints
@@ -60,7 +60,8 @@ from strongroom.servers.telemetry import (
     Telemetry,
     load_metrics_soon,
 )
-from strongroom.servers.wanted_ports import not_listening, wanted_ports
+from strongroom.servers.wanted_ports import CannotListen as CannotListen
+from strongroom.servers.wanted_ports import check_host, not_listening, wanted_ports
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays
 from strongroom.services.core.delegation import DelegationAccounts
 from strongroom.services.core.runner import Services
@@ -99,17 +100,6 @@ _WAITING_THREADS: Final = 6
 _log = logging.getLogger(__name__)
 
 
-class CannotListen(Exception):
-    """The server cannot listen on its address or port; the text says which and why.
-
-    `refused` has the same as values, for programs with other flags than `strongroom serve`.
-    """
-
-    def __init__(self, text: str, refused: RefusedListener | None = None) -> None:
-        super().__init__(text)
-        self.refused = refused
-
-
 class App:
     """One server: `start`, then `stop`. `tell` prints a line about what a setup has made."""
 
@@ -144,7 +134,7 @@ class App:
         """
         try:
             for host in self.settings.listening_hosts():
-                await _check_host(host)
+                await check_host(host)
             faults = FaultInjector() if self.settings.test_clock else None
             locator, stored = await self._open_services(faults)
             await self._listen(locator, faults, stored)
@@ -400,9 +390,7 @@ class App:
         try:
             port = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
-            reason = error.strerror or str(error)
-            refused = RefusedListener(wanted.name, host, wanted.port, reason)
-            raise CannotListen(not_listening(host, wanted, reason), refused) from error
+            raise not_listening(host, wanted, error) from error
         if own_host is None:
             self._listeners.append(listener)
             self.ports[wanted.name] = port
@@ -447,18 +435,6 @@ class App:
         has_database = self.settings.store is not None
         limit_s = _DATABASE_HEALTH_TIMEOUT_S if has_database else _HEALTH_TIMEOUT_S
         return await self.store.health(limit_s)
-
-
-async def _check_host(host: str) -> None:
-    """Refuse a host that is no name or address. Raises CannotListen."""
-    try:
-        await asyncio.get_running_loop().getaddrinfo(host.strip("[]") or None, 0)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise CannotListen(
-            f"--host {host}: no such name or address ({reason})",
-            RefusedListener(None, host, 0, reason),
-        ) from None
 
 
 async def serve(

@@ -457,8 +457,8 @@ def check_oauth(settings: Settings) -> None:
 
 
 def check_gateways(settings: Settings) -> None:
-    """Refuse a certificate that each gateway makes for itself, where several serve at a time: a
-    client that trusts one of them would refuse the others. Raises: ConfigError."""
+    """Refuse a certificate that each gateway makes for itself, where several serve at a time.
+    A client that trusts one of them would refuse the others. Raises: ConfigError."""
     store = settings.store
     serve_together = store is not None and store.mode is StoreMode.ACTIVE_ACTIVE
     if serve_together and isinstance(settings.tls, SelfSigned):
