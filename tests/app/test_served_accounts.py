@@ -53,6 +53,14 @@ def test_a_file_is_seen_at_once_when_it_comes_and_when_it_changes(tmp_path: Path
         assert accounts.get("one") == changed
 
 
+def test_all_accounts_are_those_of_the_file_now(tmp_path: Path) -> None:
+    file = tmp_path / "a.json"
+    accounts = served(file=file)
+    assert accounts.all() == (DEVELOPMENT,)
+    put(file, ONE, TWO)
+    assert accounts.all() == (ONE, TWO)
+
+
 def test_one_look_serves_what_is_here_and_what_comes_later_looks_again(tmp_path: Path) -> None:
     file, later = tmp_path / "a.json", list[Callable[[], None]]()
     accounts = ServedAccounts((), file, DEVELOPMENT, admit_all, later.append)

@@ -111,17 +111,20 @@ class ServedAccounts:
             self._kept = WatchedRows(rows, self._load_rows, self._found, outlives_rows=True)
         elif file is not None:
             self._kept = WatchedFile(file, self._load, self._found, outlives_file=True)
-        if self._kept is not None:
-            self._found = self._kept.get()
         admit(self.all())
 
     def get(self, name: str) -> Account | None:
-        if not self._is_checked_this_turn and self._kept is not None:
-            self._found = self._kept.get()
-            if self._call_soon is not None:
-                self._is_checked_this_turn = True
-                self._call_soon(self._begin_turn)
+        if not self._is_checked_this_turn:
+            self._check()
         return self._found.get(name)
+
+    def _check(self) -> None:
+        if self._kept is None:
+            return
+        self._found = self._kept.get()
+        if self._call_soon is not None:
+            self._is_checked_this_turn = True
+            self._call_soon(self._begin_turn)
 
     def _begin_turn(self) -> None:
         self._is_checked_this_turn = False
@@ -137,7 +140,8 @@ class ServedAccounts:
         return self._is_fallback
 
     def all(self) -> tuple[Account, ...]:
-        """Return every account, as of the last check of the file."""
+        if not self._is_checked_this_turn:
+            self._check()
         return tuple(self._found.values())
 
     def source_of(self, name: str) -> AccountSource:
