@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -178,6 +179,8 @@ def test_the_client_is_asked_for_its_body_when_the_holder_wants_it(lasting: Pair
     sending.await_continue()
     expect(sending.finish(b"abcd"), 201)
     refused = lasting.here.begin("PUT", "/box/missing?comp=range", headers, 4)
+    first = refused._connection.sock.recv(64, socket.MSG_PEEK)
+    assert first.startswith(b"HTTP/1.1 404 "), "without the body, which is not asked for"
     expect(refused.finish(), 404, "ResourceNotFound")
     assert lasting.there.get("/box/f").body[:4] == b"abcd"
 
@@ -285,6 +288,41 @@ def test_a_holder_that_dies_before_its_answer_is_answered_503_and_not_asked_twic
     assert pair.counts.failures == 1
 
 
+def test_what_may_have_been_done_is_not_sent_again(pair: Pair) -> None:
+    """The connection between the gateways ends, and both go on."""
+    expect(pair.here.get("/box/f"), 200)
+    listener: Any = pair.both[HOLDER].gateway_listener
+
+    async def cut() -> None:
+        for connection in listener._connections:
+            connection._transport.abort()
+
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"once")
+        assert gate.reached.wait(10)
+        pair.call(cut())
+        expect(answer.result(10), 503, "ServerBusy")
+    until(lambda: pair.there.get("/box/f").body[:4] == b"once")
+    assert len([one for one in begun(pair, HOLDER) if one.is_forwarded]) == 1
+
+
+def test_a_kept_connection_that_has_ended_is_replaced(pair: Pair) -> None:
+    """A read is sent again; a write finds out before it is sent."""
+    listener: Any = pair.both[HOLDER].gateway_listener
+
+    async def end() -> None:
+        listener.close_idle()
+
+    for method in ("GET", "PUT"):
+        expect(pair.here.get("/box/f"), 200)
+        pair.call(end())
+        until(lambda: listener.connection_count == 0)
+        target = "/box/f" if method == "GET" else "/box/f?comp=range"
+        headers = {} if method == "GET" else put_range(0, 4)
+        body = b"" if method == "GET" else b"more"
+        assert pair.here.send(method, target, headers, body).status in (200, 201)
+
+
 def test_a_holder_that_dies_within_its_answer_breaks_the_answer(pair: Pair) -> None:
     expect(pair.there.put("/box/big", {**FILE, "x-ms-content-length": str(64 * MIB)}), 201)
     connection = pair.here.connect()
@@ -372,6 +410,12 @@ def test_a_share_that_nobody_uses_moves_to_the_next_request(pair: Pair) -> None:
     assert pair.counts.requests == 0
     expect(pair.there.get("/box/f"), 200)
     assert pair.both[HOLDER].forwarding.counts.requests == 1
+
+
+def test_a_gateway_that_closes_gives_its_shares_up_before_it_ends(pair: Pair) -> None:
+    pair.call(pair.both[HOLDER].forwarding.close())
+    expect(pair.here.get("/box/f"), 200)
+    assert pair.counts.requests == 0
 
 
 def test_a_mount_gets_a_share_that_the_other_gateway_serves_over_rest_alone(pair: Pair) -> None:

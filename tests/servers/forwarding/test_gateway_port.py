@@ -182,6 +182,9 @@ def captured(pair: Pair, path: str = "/box/f") -> bytes:
 def test_a_stolen_request_is_worth_nothing_elsewhere(lasting: Pair) -> None:
     head = captured(lasting)
     assert exchanged(lasting.both[OTHER].gateway_port, head).startswith(b"HTTP/1.1 403 ")
+    assert exchanged(lasting.both[HOLDER].gateway_port, head, tls=False).startswith(
+        b"HTTP/1.1 403 "
+    )
     other_file = head.replace(b"/box/f ", b"/box/g ")
     assert other_file != head
     assert exchanged(lasting.both[HOLDER].gateway_port, other_file).startswith(b"HTTP/1.1 403 ")

@@ -52,6 +52,20 @@ def test_a_share_is_given_up_when_nobody_used_it_for_a_while() -> None:
     run(test)
 
 
+def test_what_is_open_in_the_table_keeps_the_share() -> None:
+    """A file that is removed after its last handle has no handle, and no request."""
+
+    async def test() -> None:
+        holder, _ = await begun()
+        holds = holder.held.of(ShareHolds)
+        for now_s in (0.0, IDLE_S, 2 * IDLE_S):
+            assert holds.release_idle(now_s, lambda _: True) == []
+        holds.release_unused(lambda _: True)
+        assert len(looks(holder, 3 * IDLE_S, 4 * IDLE_S)) == 1
+
+    run(test)
+
+
 def test_each_use_begins_the_time_anew() -> None:
     async def test() -> None:
         holder, _ = await begun()
@@ -148,7 +162,10 @@ def test_a_share_that_is_needed_is_not_given_up() -> None:
             held.append(await smb.mounted(holder))
 
         await in_task(mount())
-        assert not await holds.give_up(share, opens.has_opens_in)
+        asked = asyncio.ensure_future(holds.give_up(share, opens.has_opens_in))
+        await asyncio.sleep(0)
+        assert asked.done(), "no request waits for what cannot come"
+        assert not asked.result()
         await in_task(do.look(holder, "f"))
         held.clear()
         gate = Gate(holder)
