@@ -39,6 +39,7 @@ _PATIENCE_S: Final = 2.5
 most, and then everybody knows within a heartbeat."""
 _LOOK_EVERY_S: Final = 0.05
 _LOG_EVERY_S: Final = 30.0
+_FAREWELL_S: Final = 0.5
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger(__name__)
 
@@ -256,6 +257,10 @@ class _PassedOn:
             raise self._forwarder.lost(self._peer.run, error) from None
 
     def _client_gone(self) -> None:
+        # A client that only sends no more still gets an answer that comes soon.
+        asyncio.get_running_loop().call_later(_FAREWELL_S, self._give_up)
+
+    def _give_up(self) -> None:
         if not self._is_over:
             self.is_client_gone = True
             self.exchange.close()
