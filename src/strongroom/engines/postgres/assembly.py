@@ -40,6 +40,7 @@ from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGa
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.notices import Notices
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
+from strongroom.engines.postgres.gateways.watched import WatchedRows
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.records import Records
 from strongroom.engines.postgres.sessions.address import (
@@ -291,13 +292,17 @@ def _parts(
         space.used_bytes = later.used_bytes
         time.learn(later.shift)
 
+    watched = WatchedRows(None) if options.table_clock is not None else WatchedRows()
+    watched.look(seen.table, seen.asked)
     gateway = JoinedGateway(
         run=run,
         state=GatewayState(run, seen.table, clocks.asked, VERSION),
         time=time,
         in_flight=flights.stamps,
         boot_ticks=clocks.used.boot_ticks,
+        doubt_s=lambda: clocks.database.doubt_s,
         life=life,
+        watched=watched,
         learned=learned,
     )
     gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))

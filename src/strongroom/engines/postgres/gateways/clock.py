@@ -10,10 +10,37 @@ from __future__ import annotations
 from collections import deque
 from typing import Final
 
+import msgspec
+
 from strongroom.clock import Clock
 from strongroom.values import TICKS_PER_S
 
-_KEPT: Final = 8
+DOUBT_MAX_S: Final = 0.1
+_KEPT: Final = 60
+_DRIFT_DIVISOR: Final = 2000
+"""Two clocks part by 0.05 % at most, as long as nobody sets one."""
+
+
+class _Measured(msgspec.Struct, frozen=True):
+    """One measurement, in ticks.
+
+    Attributes:
+        at: when it was made, by the machine's boot clock.
+        offset: the database's wall time less that clock.
+        half: half the time of the round trip: the offset is wrong by no more.
+    """
+
+    at: int
+    offset: int
+    half: int
+
+    def doubt(self, now: int) -> int:
+        """How far the offset may be wrong now."""
+        return self.half + (now - self.at) // _DRIFT_DIVISOR
+
+    def may_be(self, other: _Measured) -> bool:
+        """Whether one clock can have given both."""
+        return abs(self.offset - other.offset) <= self.doubt(other.at) + other.half
 
 
 class DatabaseClock:
@@ -25,8 +52,8 @@ class DatabaseClock:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        # The last measurements: half the time of the round trip, and the offset.
-        self._measured: deque[tuple[int, int]] = deque(maxlen=_KEPT)
+        self._measured: deque[_Measured] = deque(maxlen=_KEPT)
+        self._best: _Measured | None = None
 
     @property
     def ahead_s(self) -> float:
@@ -34,8 +61,16 @@ class DatabaseClock:
         ahead = self._clock.wall_ticks() - self.wall_ticks()
         return ahead / TICKS_PER_S
 
+    @property
+    def doubt_s(self) -> float:
+        """By how many seconds its wall time may differ from the database's."""
+        if self._best is None:
+            return 0.0
+        return self._best.doubt(self._clock.boot_ticks()) / TICKS_PER_S
+
     def learn(self, sent: int, received: int, database: int) -> None:
-        """Take note of a measurement.
+        """Take note of a measurement. If the database's clock was set, or another server was
+        promoted, earlier ones are forgotten.
 
         Arguments:
             sent: `boot_ticks` before the database was asked.
@@ -43,13 +78,16 @@ class DatabaseClock:
             database: its wall time, in ticks, somewhere in between.
         """
         half = (received - sent) // 2
-        self._measured.append((half, database - sent - half))
+        later = _Measured(received, database - sent - half, half)
+        if not all(one.may_be(later) for one in self._measured):
+            self._measured.clear()
+        self._measured.append(later)
+        self._best = min(self._measured, key=lambda one: one.doubt(received))
 
     def wall_ticks(self) -> int:
-        if not self._measured:
+        if self._best is None:
             return self._clock.wall_ticks()
-        # The shortest round trip leaves the least doubt.
-        return self._clock.boot_ticks() + min(self._measured)[1]
+        return self._clock.boot_ticks() + self._best.offset
 
     def boot_ticks(self) -> int:
         return self._clock.boot_ticks()

@@ -17,14 +17,20 @@ from strongroom.engines import membership
 from strongroom.engines.base import EngineError
 from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.membership import GatewayState, MembershipTable
+from strongroom.engines.postgres.gateways.clock import DOUBT_MAX_S
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
+from strongroom.engines.postgres.gateways.watched import WatchedRows
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.sessions.session import Away
 from strongroom.values import TICKS_PER_S
 
 _BEAT_S: Final = 1.0
 _DEAD: Final = "this gateway was declared dead: it sent no heartbeat for 10 s"
+_DOUBT: Final = (
+    "the database's clock is known to {:.2f} s only, since its answers take so long, and 0.1 s is "
+    "needed"
+)
 _LATE: Final = "this gateway stands still: its last heartbeat is over 5 s old"
 _log = logging.getLogger(__name__)
 
@@ -36,7 +42,9 @@ class JoinedGateway(msgspec.Struct, frozen=True):
         state: its own state since then.
         in_flight: the stamps of its decisions whose outcome it does not know.
         boot_ticks: the clock by which it judges whether its heartbeat is late.
+        doubt_s: see DatabaseClock.
         life: whether its store serves; it is told when the gateway was declared dead.
+        watched: what it has seen of the others.
         learned: is told what was seen with each look at the table.
     """
 
@@ -45,7 +53,9 @@ class JoinedGateway(msgspec.Struct, frozen=True):
     time: SharedTime
     in_flight: Callable[[], Sequence[int]]
     boot_ticks: Callable[[], int]
+    doubt_s: Callable[[], float]
     life: Life
+    watched: WatchedRows
     learned: Callable[[TableSeen], None]
 
 
@@ -75,9 +85,10 @@ class Heartbeats:
         return self._gateway.state.is_late(self._gateway.boot_ticks())
 
     def without_dead(self, seen: TableSeen) -> MembershipTable:
-        """After an outage of the database no gateway looks alive. So only a gateway whose own
-        heartbeats were accepted lately removes others."""
-        return seen.table if self.is_late else membership.remove_dead(seen.table, seen.now)
+        """The table without the gateways that were silent for too long, while this one looked."""
+        watched = self._gateway.watched
+        watched.look(seen.table, seen.asked)
+        return seen.table if self.is_late else watched.without_dead(seen.table, seen.now)
 
     async def beat(self) -> bool:
         """Send a heartbeat, or wait for the one under way; return whether the gateway is alive.
@@ -135,7 +146,10 @@ class Heartbeats:
         """Why the gateway may neither read nor commit; None if it may."""
         if self.is_dead:
             return Away(_DEAD)
-        return Away(_LATE) if self.is_late else None
+        if self.is_late:
+            return Away(_LATE)
+        doubt_s = self._gateway.doubt_s()
+        return Away(_DOUBT.format(doubt_s)) if doubt_s > DOUBT_MAX_S else None
 
     async def ensure_live(self) -> None:
         """Raise Unavailable unless the gateway may finish its work. A late heartbeat is sent

@@ -15,11 +15,16 @@ from strongroom.engines.membership import DEAD_TICKS, LATE_TICKS, MembershipTabl
 class WatchedRows:
     """Since when each row is as it is, as far as this process has looked.
 
-    It has to look again and again. What happened in a pause of LATE_TICKS it does not know, and
-    begins anew.
+    It has to look again and again. What happened in a longer pause it does not know, and begins
+    anew.
+
+    Arguments:
+        pause_max: in ticks; None for a test, whose clock leaps: a row that is new to it has come
+            with the look before.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, pause_max: int | None = LATE_TICKS) -> None:
+        self._pause_max = pause_max
         self._since: dict[tuple[int, int, int], int] = {}
         self._last = 0
 
@@ -29,10 +34,14 @@ class WatchedRows:
         Arguments:
             at: this process's boot clock before it asked for the table.
         """
-        before = self._since if at - self._last <= LATE_TICKS else {}
+        before, since = self._since, at
+        if self._pause_max is None:
+            since = self._last
+        elif at - self._last > self._pause_max:
+            before = {}
         rows = table.rows.items()
         keys = [(number, row.incarnation, row.received_at) for number, row in rows]
-        self._since = {key: before.get(key, at) for key in keys}
+        self._since = {key: before.get(key, since) for key in keys}
         self._last = max(self._last, at)
 
     def silent(self, table: MembershipTable, now: int) -> list[GatewayRun]:
