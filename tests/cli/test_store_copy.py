@@ -220,4 +220,5 @@ def test_a_url_that_cannot_be_used_is_refused_without_its_secrets(
     ran = in_process("store", "copy", flag, url, other, home)
     assert ran.code == code, ran.err
     assert text in ran.err
+    assert "--store-file" not in ran.err, "it has no such flag"
     assert "hunter2" not in ran.err + ran.out

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from strongroom.clock import SystemClock
-from strongroom.engines.base import Full
+from strongroom.engines.base import EngineError, Full, Unavailable
 from strongroom.engines.postgres.assembly import PostgresOptions, open_store
-from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+from strongroom.engines.postgres.sessions.session import DatabaseUnfit, StoreReplaced
 from strongroom.testing.contract.subject import face, pieces, put
 from tests.coordination.servers import PostgresServer
 from tests.engines.postgres.servers import Administrator, fresh_schema, quick_server
@@ -53,6 +53,34 @@ def test_a_server_that_became_unsafe_is_not_used_any_more(tmp_path: Path) -> Non
         administrator = Administrator(server.url)
         asyncio.run(prove(server, administrator))
         administrator.close()
+
+
+def test_a_store_that_was_replaced_is_not_served_on(
+    postgres: PostgresServer, administrator: Administrator
+) -> None:
+    """The new one has a gateway with the same number and incarnation."""
+    schema = fresh_schema()
+
+    async def prove() -> None:
+        failures: list[EngineError] = []
+        options = PostgresOptions(2, schema=schema, beats=False)
+        store = await open_store(postgres.url, SystemClock(), options)
+        store.on_fatal(failures.append)
+        administrator.run(f"DROP SCHEMA {schema} CASCADE")
+        later = await open_store(postgres.url, SystemClock(), options)
+        assert later.gateways.run == store.gateways.run
+        assert not await store.gateways.heartbeats.beat()
+        (failure,) = failures
+        assert isinstance(failure, StoreReplaced)
+        with pytest.raises(Unavailable):
+            await put(store, (face(), b"to the wrong store"))
+        await store.close()
+        await later.close()
+
+    try:
+        asyncio.run(prove())
+    finally:
+        administrator.run(f"DROP SCHEMA {schema} CASCADE")
 
 
 def test_uploads_under_way_count_for_the_quota(

@@ -9,8 +9,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from strongroom.clock import ManualClock
-from strongroom.engines.base import Position, StorageEngine
+from strongroom.clock import ManualClock, SystemClock
+from strongroom.engines.base import Position, StorageEngine, Unavailable
 from strongroom.engines.postgres.assembly import PostgresOptions, open_store
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 from strongroom.engines.postgres.sql.making import init_sql
@@ -103,6 +103,15 @@ def test_a_session_that_may_only_read_is_refused(
     url = f"{postgres.url}?options=-c%20default_transaction_read_only%3Don"
     text = _refused(f"{url}&target_session_attrs=any")
     assert "read" in text
+
+
+def test_a_server_that_may_only_be_read_is_told_from_one_that_is_away(
+    postgres: PostgresServer,
+) -> None:
+    """A standby may become the primary, so it is tried again, and then the text says both."""
+    url = f"{postgres.url}?options=-c%20default_transaction_read_only%3Don"
+    with pytest.raises(Unavailable, match="default_transaction_read_only is on"):
+        asyncio.run(open_store(url, SystemClock(), PostgresOptions(2)))
 
 
 def test_another_encoding_is_refused(

@@ -152,12 +152,20 @@ async def _target(place: _Place) -> TransferTarget:
 
 
 def _place(text: str, schema: str, flag: str) -> _Place:
-    from strongroom.cli.flags.database import checked_url
-    from strongroom.cli.flags.given import ValueSource
+    from strongroom.database import UnusableUrl, check_url, has_password
 
     place = _Place(text, schema)
     if place.is_database:
-        checked_url(text, flag, ValueSource.COMMAND_LINE)
+        try:
+            check_url(text)
+        except UnusableUrl as error:
+            fail(Exit.USAGE, f"{flag}: {error}")
+        if has_password(text):
+            fail(
+                Exit.USAGE,
+                f"{flag} has a password, which every user of this machine can see in ps. Put it "
+                "into the file of PGPASSFILE, or into ~/.pgpass",
+            )
     elif "://" in text:
         fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with {_SCHEMES[0]}")
     return place

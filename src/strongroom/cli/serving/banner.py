@@ -135,7 +135,7 @@ def banner(app: App) -> str:
     if smb.NAME in app.ports:
         rows += mount_rows(own_host(settings), app.ports[smb.NAME], accounts[0].name)
     rows.append(("data", kept_in(settings) or "in memory"))
-    rows.append(("promise", _promise(settings)))
+    rows.append(("promise", _promise(app)))
     if app.certificate is not None:
         rows.append(("certificate", f"{app.certificate} (clients must trust this file)"))
     elif certificate is not None:
@@ -164,12 +164,20 @@ def _tokens(oauth: OAuth) -> str:
     return f"of {whose}{checked}"
 
 
-def _promise(settings: Settings) -> str:
-    if settings.store is not None:
-        return "durable: what is answered is in PostgreSQL, and on its synchronous standbys"
-    if settings.data is None:
+def _promise(app: App) -> str:
+    if app.settings.store is not None:
+        return _promise_of_database(app)
+    if app.settings.data is None:
         return "nothing outlives this process: for tests"
     return "durable: what is answered survives kill -9 and power loss"
+
+
+def _promise_of_database(app: App) -> str:
+    from strongroom.engines.postgres.store import PostgresEngine
+
+    if isinstance(app.store, PostgresEngine) and app.store.has_standbys:
+        return "durable: what is answered is in PostgreSQL, and on its synchronous standbys"
+    return "durable: what is answered is in PostgreSQL, which waits for no standby"
 
 
 def _account_rows(app: App, account: Account, urls: Urls) -> list[tuple[str, str]]:

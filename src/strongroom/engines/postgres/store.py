@@ -99,6 +99,11 @@ class PostgresEngine(WaitingEngine):
         return self._parts.shown
 
     @property
+    def has_standbys(self) -> bool:
+        """Whether PostgreSQL waits for standbys, as the last session that was opened found it."""
+        return bool(self._parts.opener.settings["synchronous_standby_names"])
+
+    @property
     def space(self) -> Space:
         return self._parts.space
 

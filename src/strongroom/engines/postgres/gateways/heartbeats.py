@@ -22,7 +22,7 @@ from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
 from strongroom.engines.postgres.gateways.watched import WatchedRows
 from strongroom.engines.postgres.life import Life
-from strongroom.engines.postgres.sessions.session import Away
+from strongroom.engines.postgres.sessions.session import Away, StoreReplaced
 from strongroom.values import TICKS_PER_S
 
 _BEAT_S: Final = 1.0
@@ -111,7 +111,11 @@ class Heartbeats:
             table = membership.beat(self.without_dead(seen), number, row, seen.now)
             return None if table is None else (table, None)
 
-        changed = await self._members.change(rule)
+        try:
+            changed = await self._members.change(rule)
+        except StoreReplaced as error:
+            self._end_with(error)
+            return False
         if changed is None:
             self.died()
             return False
@@ -133,9 +137,12 @@ class Heartbeats:
 
     def died(self) -> None:
         """Take note that the gateway was declared dead. It commits and reads nothing any more."""
+        self._end_with(Away(_DEAD))
+
+    def _end_with(self, error: EngineError) -> None:
         if not self.is_dead:
             self.is_dead = True
-            self._gateway.life.failed(Away(_DEAD))
+            self._gateway.life.failed(error)
 
     def end(self) -> None:
         """Send none any more: the gateway leaves."""

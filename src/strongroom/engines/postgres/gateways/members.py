@@ -33,6 +33,7 @@ from strongroom.engines.postgres.sessions.session import (
     SessionLost,
     StatementRefused,
     StatementResult,
+    StoreReplaced,
 )
 from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.making import StoreMarks
@@ -45,6 +46,9 @@ T = TypeVar("T")
 _PATIENCE_S: Final = 4.0
 """Shorter than a gateway may be without a heartbeat."""
 _START_S: Final = 5.0
+_REPLACED: Final = (
+    "the store was deleted, and another one was made in its place, while this server used it"
+)
 
 
 class TableSeen(msgspec.Struct, frozen=True):
@@ -231,6 +235,8 @@ class SharedTable:
         version, body, micros, highest, used, shift, salt, schema = row[:8]
         resets, test_clock, partial = row[8:11]
         self._check_server(row[11:])
+        if self.seen is not None and self.seen.salt != salt:
+            raise StoreReplaced(_REPLACED)
         if (unfit := unfit_version(wire.number_of(schema or b""))) is not None:
             raise DatabaseUnfit(unfit)
         if partial == b"\1":

@@ -32,6 +32,12 @@ _PAUSES_S: Final = (0.02, 0.05, 0.1, 0.2, 0.4)
 _TOO_MANY: Final = ("53300", "too many", "remaining connection slots")
 # A statement is prepared already, or not at all.
 _OTHERS_STATEMENTS: Final = ("42P05", "26000")
+# The words of libpq.
+_READ_ONLY: Final = "session is read-only"
+_WHY_READ_ONLY: Final = (
+    ". Either this PostgreSQL is a standby, or default_transaction_read_only is on for the role or "
+    "the database: set it to off"
+)
 POOLED: Final = (
     "a pooler between this server and PostgreSQL lends its connections by transaction; set its "
     "pool_mode to session, or connect to PostgreSQL itself"
@@ -213,6 +219,8 @@ def _close_opened(task: asyncio.Task[DatabaseSession]) -> None:
 def unavailable(error: Exception | None) -> Away:
     """Why the database cannot be used, in words for users."""
     text = str(error or "") or "it does not answer"
+    if _READ_ONLY in text:
+        text += _WHY_READ_ONLY
     if any(sign in text for sign in _TOO_MANY):
         _log.error(
             "PostgreSQL has no connection left: raise its max_connections, or lower "

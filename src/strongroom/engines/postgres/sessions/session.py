@@ -67,6 +67,10 @@ class StoreMissing(DatabaseUnfit):
     """The database has no tables of a store."""
 
 
+class StoreReplaced(DatabaseUnfit):
+    """Another store lies where this gateway's was."""
+
+
 class StatementRefused(Exception):
     """The server refused a statement, which changed nothing.
 
