@@ -1,7 +1,8 @@
 """A folder held open: what is done in it happens there, wherever its path leads later.
 
-The promise: a name is looked up below the folder that was opened, and never below another one that
-was mounted over it, or that lies below it once it is unmounted. Windows has no such calls.
+The promise: a name is looked up below the folder that was opened. So it is never looked up below
+one that was mounted over it since, or in a mount point without its mount. Windows has no such
+calls.
 
 Lives here: `OpenFolder`. All calls raise OSError, and may be made from any thread. Sources:
 openat(2), unlinkat(2), renameat(2).

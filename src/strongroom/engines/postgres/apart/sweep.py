@@ -70,7 +70,7 @@ class BodySweep:
             await self.remove_orphans()
 
     async def remove_orphans(self) -> None:
-        """Remove bodies that have no row: they were on their way to a gateway that died, or belong
+        """Remove bodies that have no row. They were on their way to a gateway that died, or belong
         to a state before the database was recovered."""
         count = 0
         async for page in self._store.found():
