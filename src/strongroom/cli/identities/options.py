@@ -3,9 +3,9 @@
 Lives here: the options, and which of them decides. Must not live here: reading and changing
 (files.py, database.py).
 
-As with `serve`, a file that is named decides, and then a database. A `--data` that is typed is
-stronger than a database that only a variable names: a command never changes another place than the
-one that was typed.
+As with `serve`, a file that is named decides, and then a database. But a `--data` that is typed is
+stronger than a database that only a variable names. So a command never changes another place than
+the one that was typed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a start compares: the accounts and roles that are served with those that the data needs.
 
-Lives here: the refusal to serve the known key beside data of other accounts, the refusal to leave a
-file aside that nothing replaces, and warnings. Must not live here: which accounts are served
+Lives here: the refusal to serve the known key beside data of other accounts, or to leave a file
+aside that nothing replaces; and warnings. Must not live here: which accounts are served
 (accounts_file.py), where accounts are found in a store (store/core/held_accounts.py).
 """
 

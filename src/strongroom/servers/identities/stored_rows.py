@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
@@ -74,7 +73,7 @@ class StoredIdentities:
                 self._say(str(error) or type(error).__name__)
 
     def _say(self, reason: str) -> None:
-        left_out = self._ration.left_out("read", time.monotonic())
+        left_out = self._ration.left_out("read", asyncio.get_running_loop().time())
         if left_out is not None:
             text = "accounts and roles in %s cannot be read, what they said before stays: %s%s"
             _log.error(text, self.place, reason, more(left_out))
