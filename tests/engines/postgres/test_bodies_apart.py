@@ -22,7 +22,7 @@ from strongroom.engines.base import DataDamaged, EngineError, Step, StorageEngin
 from strongroom.engines.bodies import layout
 from strongroom.engines.bodies.base import BodiesUnfit
 from strongroom.engines.bodies.layout import BodyFolder, name_of
-from strongroom.engines.postgres.apart.sweep import BodySweep
+from strongroom.engines.postgres.apart.sweep import ApartSweep
 from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.assembly import init_bodies, open_store
 from strongroom.engines.postgres.place_adoption import PlaceAdoption
@@ -169,10 +169,10 @@ def test_what_nobody_needs_stays_for_a_week(attempt: Callable[[Trial], None]) ->
 def _without_fresh_read() -> Iterator[None]:
     """Every old file counts as one without a row."""
 
-    async def all_of(_: BodySweep, ids: list[int]) -> list[int]:
+    async def all_of(_: ApartSweep, ids: list[int]) -> list[int]:
         return ids
 
-    with mock.patch.object(BodySweep, "_unowned", all_of):
+    with mock.patch.object(ApartSweep, "_unowned", all_of):
         yield
 
 

@@ -9,7 +9,7 @@ import pytest
 from strongroom.engines import membership
 from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.membership import DEAD_TICKS, LATE_TICKS, Heartbeat, MembershipTable
-from strongroom.engines.postgres.gateways.watched import WatchedRows
+from strongroom.engines.postgres.gateways.watched import WatchedGateways
 from strongroom.testing.contract.subject import face, put
 from strongroom.values import TICKS_PER_S
 from tests.coordination.servers import PostgresServer
@@ -25,14 +25,14 @@ def _table(received_s: float) -> MembershipTable:
 
 
 def _silent(
-    watched: WatchedRows, table: MembershipTable, at_s: float, now_s: float
+    watched: WatchedGateways, table: MembershipTable, at_s: float, now_s: float
 ) -> list[GatewayRun]:
     watched.look(table, round(at_s * TICKS_PER_S))
     return watched.silent(table, round(now_s * TICKS_PER_S))
 
 
 def test_who_sends_nothing_for_ten_seconds_is_dead() -> None:
-    watched, table = WatchedRows(), _table(100.0)
+    watched, table = WatchedGateways(), _table(100.0)
     for second in range(11):
         assert not _silent(watched, table, second, 100.0 + second)
     assert _silent(watched, table, 10.5, 110.5) == [OTHER]
@@ -40,7 +40,7 @@ def test_who_sends_nothing_for_ten_seconds_is_dead() -> None:
 
 
 def test_a_clock_that_jumps_ahead_declares_nobody_dead() -> None:
-    watched = WatchedRows()
+    watched = WatchedGateways()
     for second in range(30):
         age_s = 0.5  # its heartbeats arrive
         table = _table(1000.0 + second - age_s)
@@ -49,14 +49,14 @@ def test_a_clock_that_jumps_ahead_declares_nobody_dead() -> None:
 
 def test_a_clock_behind_declares_nobody_dead() -> None:
     """Meanwhile heartbeats do not change the time of a row."""
-    watched, table = WatchedRows(), _table(1000.0)
+    watched, table = WatchedGateways(), _table(1000.0)
     for second in range(30):
         assert not _silent(watched, table, second, 970.0 + second)
 
 
 def test_after_a_pause_of_its_own_a_gateway_watches_anew() -> None:
     """An outage of the database: no heartbeat could arrive."""
-    watched, table = WatchedRows(), _table(0.0)
+    watched, table = WatchedGateways(), _table(0.0)
     assert not _silent(watched, table, 0.0, 0.0)
     first_s = 20.0
     assert not _silent(watched, table, first_s, 20.0)
@@ -66,7 +66,7 @@ def test_after_a_pause_of_its_own_a_gateway_watches_anew() -> None:
 
 
 def test_a_new_run_is_watched_anew() -> None:
-    watched, table = WatchedRows(), _table(0.0)
+    watched, table = WatchedGateways(), _table(0.0)
     for second in range(12):
         _silent(watched, table, second, second)
     row = Heartbeat(OTHER.incarnation + 1, 1, 1)
@@ -74,7 +74,7 @@ def test_a_new_run_is_watched_anew() -> None:
 
 
 def test_it_is_never_faster_than_the_rules_of_membership() -> None:
-    watched, table = WatchedRows(), _table(0.0)
+    watched, table = WatchedGateways(), _table(0.0)
     step = LATE_TICKS // 10
     for at in range(0, 3 * DEAD_TICKS, step):
         watched.look(table, at)

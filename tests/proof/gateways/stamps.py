@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from email.utils import parsedate_to_datetime
-from typing import Final
+from typing import Any, Final
 
 from tests.conformance.answer import Answer
 
@@ -41,10 +41,15 @@ class RisingStamps:
             for name, value in _stamps(answer).items():
                 before = least.get(name)
                 is_new = writes and name != "Last-Modified"
-                if before is not None and (value < before or (is_new and value == before)):  # type: ignore[operator]  # of one header
+                if before is not None and not _rises(before, value, is_new):
                     self.fallen.append(f"{key}: {name} {value} after {before}")
-                if name not in highest or value > highest[name]:  # type: ignore[operator]  # as above
+                if name not in highest or _rises(highest[name], value, is_new=True):
                     highest[name] = value
+
+
+def _rises(before: Any, after: Any, is_new: bool) -> bool:
+    """Compare two values of one header."""
+    return bool(after > before if is_new else after >= before)
 
 
 def _stamps(answer: Answer) -> Stamps:

@@ -53,8 +53,9 @@ def program_before(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     packed = subprocess.run(
         ["git", "archive", BEFORE, "src"], cwd=_REPOSITORY, capture_output=True, check=False
     )
-    if packed.returncode:
-        pytest.skip(f"this clone does not have the commit {BEFORE}: {packed.stderr.decode()}")
+    assert not packed.returncode, (
+        f"this clone does not have the commit {BEFORE} (a whole clone has): {packed.stderr!r}"
+    )
     folder = tmp_path_factory.mktemp("before")
     with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as archive:
         archive.extractall(folder, filter="data")

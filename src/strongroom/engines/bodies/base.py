@@ -68,7 +68,7 @@ class BodyWriting(Protocol):
         ...
 
 
-class OpenBody(Protocol):
+class OpenedBody(Protocol):
     """A body that is being read."""
 
     size_bytes: int
@@ -102,7 +102,7 @@ class BodyStore(Protocol):
         """Begin to write a body that does not exist. Raises: Full, Busy, BodiesAway."""
         ...
 
-    async def open(self, body_id: int) -> OpenBody:
+    async def open(self, body_id: int) -> OpenedBody:
         """Raises: BodyMissing, Busy, BodiesAway."""
         ...
 

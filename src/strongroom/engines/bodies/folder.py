@@ -251,7 +251,7 @@ class FolderWriting:
 
 
 class FolderBody:
-    """See OpenBody."""
+    """See OpenedBody."""
 
     def __init__(self, bodies: FolderBodies, file: BinaryIO, size_bytes: int) -> None:
         self._bodies = bodies

@@ -7,6 +7,7 @@ part does.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -17,7 +18,7 @@ from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.measured import CommitTimes
 from strongroom.engines.membership import GatewayState
 from strongroom.engines.postgres.apart.place import make_place, opened_place
-from strongroom.engines.postgres.apart.sweep import KEEP_DROPPED_S, BodySweep
+from strongroom.engines.postgres.apart.sweep import KEEP_DROPPED_S, ApartSweep
 from strongroom.engines.postgres.apart.turns import OBSERVE_S, Turns
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.commits.committing import (
@@ -40,7 +41,7 @@ from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGa
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.notices import Notices
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
-from strongroom.engines.postgres.gateways.watched import WatchedRows
+from strongroom.engines.postgres.gateways.watched import WatchedGateways
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.records import Records
 from strongroom.engines.postgres.sessions.address import (
@@ -287,12 +288,7 @@ def _parts(
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, time goes on from the last heartbeat. So no lease ends early.
     time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers)
-
-    def learned(later: TableSeen) -> None:
-        space.used_bytes = later.used_bytes
-        time.learn(later.shift)
-
-    watched = WatchedRows(None) if options.table_clock is not None else WatchedRows()
+    watched = WatchedGateways(None) if options.table_clock is not None else WatchedGateways()
     watched.look(seen.table, seen.asked)
     gateway = JoinedGateway(
         run=run,
@@ -303,7 +299,7 @@ def _parts(
         doubt_s=lambda: clocks.database.doubt_s,
         life=life,
         watched=watched,
-        learned=learned,
+        learned=partial(_learned, space, time),
     )
     gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))
     reading, updating = _pools(opener, run.number, options.connections)
@@ -312,10 +308,9 @@ def _parts(
     contents = PostgresContents(reading, _content_writer(gateways, gateway), space, apart)
     tending = None
     if bodies is not None:
-        bodies.on_broken(life.failed)
         turns = Turns(bodies, gateways, reading, life.failed, options.observe_s)
-        sweep = BodySweep(bodies, turns, reading, contents.pins, options.keep_dropped_s)
-        tending = turns, sweep
+        tending = turns, ApartSweep(bodies, turns, reading, contents.pins, options.keep_dropped_s)
+        bodies.on_broken(life.failed)
     waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
     context = CommitContext(
         gateway=_committing(gateways, gateway, seen, waits),
@@ -346,6 +341,11 @@ def _parts(
         space=space,
         upkeep=Upkeep(gateways, members, time, (commits, contents, waits), reading, tending),
     )
+
+
+def _learned(space: Space, time: SharedTime, seen: TableSeen) -> None:
+    space.used_bytes = seen.used_bytes
+    time.learn(seen.shift)
 
 
 def _content_writer(gateways: PostgresGateways, gateway: JoinedGateway) -> ContentWriter:

@@ -18,7 +18,7 @@ import msgspec
 
 from strongroom.engines.adoptions import Adoptions
 from strongroom.engines.base import ContentMissing, DataDamaged, EngineError, Opened, Written
-from strongroom.engines.bodies.base import BodyMissing, BodyStore, BodyWriting, OpenBody
+from strongroom.engines.bodies.base import BodyMissing, OpenedBody, BodyStore, BodyWriting
 from strongroom.engines.bounds import check_small
 from strongroom.engines.checksum import crc64
 from strongroom.engines.content_in_memory import ContentInMemory
@@ -251,7 +251,7 @@ class PostgresContents:
             raise
         return self._in_pieces(content_id, row, body, mark)
 
-    async def _opened_apart(self, content_id: int, row: _Row) -> OpenBody:
+    async def _opened_apart(self, content_id: int, row: _Row) -> OpenedBody:
         if self._apart is None:
             raise DataDamaged(f"content {content_id} lies apart, and this store has no place")
         store = self._apart.store
@@ -270,7 +270,7 @@ class PostgresContents:
         return body
 
     def _in_pieces(
-        self, content_id: int, row: _Row, body: OpenBody | None, mark: ReaderMark
+        self, content_id: int, row: _Row, body: OpenedBody | None, mark: ReaderMark
     ) -> ContentInPieces:
         async def read(offset: int, length: int) -> bytes:
             if body is not None:

@@ -22,7 +22,7 @@ from strongroom.engines.base import Unavailable
 from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.membership import LATE_TICKS, MembershipTable
 from strongroom.engines.postgres.gateways.members import change_values
-from strongroom.engines.postgres.gateways.watched import WatchedRows
+from strongroom.engines.postgres.gateways.watched import WatchedGateways
 from strongroom.engines.postgres.sessions.address import address_of
 from strongroom.engines.postgres.sessions.openers import SessionOpener, unavailable
 from strongroom.engines.postgres.sessions.session import (
@@ -86,7 +86,7 @@ class _Migration:
         self._say = say
         self._clock = clock
         self._began = clock.boot_ticks()
-        self._watched = WatchedRows()
+        self._watched = WatchedGateways()
         # What each gateway's program knows. One of version 1 takes that out of all rows.
         self._known: dict[GatewayRun, int] = {}
         self._has_said = False

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.postgres.apart.sweep import BodySweep
+from strongroom.engines.postgres.apart.sweep import ApartSweep
 from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.contents import PostgresContents
@@ -43,7 +43,7 @@ class Upkeep:
         time: SharedTime,
         work: tuple[Commits, PostgresContents, Waits],
         reading: Pool,
-        apart: tuple[Turns, BodySweep] | None = None,
+        apart: tuple[Turns, ApartSweep] | None = None,
     ) -> None:
         self._gateways = gateways
         self._members = members
@@ -120,7 +120,7 @@ class Upkeep:
                 await _quietly(self.tend())
             await asyncio.sleep(_LOOK_S)
 
-    async def _sweep(self, sweep: BodySweep) -> None:
+    async def _sweep(self, sweep: ApartSweep) -> None:
         while await sweep.remove_dropped(await self._gateways.horizon()):
             pass
         await sweep.remove_orphans_in_time()

@@ -23,7 +23,7 @@ from strongroom.wire.core.http import Response
 HEADER: Final = "x-strongroom-answer"
 
 
-class OpenSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class SourceQuestion(msgspec.Struct, frozen=True, array_like=True, tag=True):
     source: LocalSource
     wanted: SourceRequest
 
@@ -59,17 +59,17 @@ class _Yes(msgspec.Struct, frozen=True, array_like=True, tag=True):
     is_given_up: bool
 
 
-def encoded(question: OpenSource | GiveUp) -> bytes:
+def encoded(question: SourceQuestion | GiveUp) -> bytes:
     return msgspec.msgpack.encode(question)
 
 
-def decoded(text: bytes) -> OpenSource | GiveUp:
-    return msgspec.msgpack.decode(text, type=OpenSource | GiveUp)
+def decoded(text: bytes) -> SourceQuestion | GiveUp:
+    return msgspec.msgpack.decode(text, type=SourceQuestion | GiveUp)
 
 
-def for_source(source: LocalSource, wanted: SourceRequest) -> OpenSource:
+def for_source(source: LocalSource, wanted: SourceRequest) -> SourceQuestion:
     """Without the token, which was for the check of the source."""
-    return OpenSource(source, msgspec.structs.replace(wanted, authorization=None))
+    return SourceQuestion(source, msgspec.structs.replace(wanted, authorization=None))
 
 
 def given_up(is_given_up: bool) -> Response:

@@ -31,7 +31,7 @@ OTHER_STATE: Final = (
 )
 
 
-class Asked(Protocol):
+class PlaceSession(Protocol):
     """A session of the database."""
 
     async def simple(self, sql: str, *values: str) -> list[list[str]]: ...
@@ -58,7 +58,7 @@ class PlaceRow(msgspec.Struct, frozen=True):
         return BodiesMark(self.store, self.generation, self.turns[0])
 
 
-async def place_row(session: Asked) -> PlaceRow:
+async def place_row(session: PlaceSession) -> PlaceRow:
     rows = await session.simple(_ROW)
     if not rows:
         raise DatabaseUnfit("this database has no store; make one with `strongroom store init`")
@@ -67,7 +67,7 @@ async def place_row(session: Asked) -> PlaceRow:
     return PlaceRow(UUID(store), place, UUID(generation) if generation else _NONE, known)
 
 
-async def make_place(session: Asked, url: str) -> None:
+async def make_place(session: PlaceSession, url: str) -> None:
     """Make a folder ready for the bodies of a store, and note it there. Both may be so already.
 
     Raises: DatabaseUnfit, BodiesUnfit, BodiesAway.
@@ -86,7 +86,7 @@ async def make_place(session: Asked, url: str) -> None:
     await session.simple("UPDATE store SET bodies = $1 WHERE bodies IS NULL", place)
 
 
-async def opened_place(session: Asked, url: str | None) -> FolderBodies | None:
+async def opened_place(session: PlaceSession, url: str | None) -> FolderBodies | None:
     """Open the place that a gateway was told; None if the store has none, and none was told.
 
     Raises: DatabaseUnfit, BodiesUnfit: they do not belong together; BodiesAway.
@@ -110,7 +110,7 @@ async def opened_place(session: Asked, url: str | None) -> FolderBodies | None:
     return await opened_known(session, row.place)
 
 
-async def opened_known(session: Asked, place: str) -> FolderBodies:
+async def opened_known(session: PlaceSession, place: str) -> FolderBodies:
     """Open the place of a store. Raises: BodiesUnfit, BodiesAway."""
     bodies = await open_folder(folder_of(place))
     try:

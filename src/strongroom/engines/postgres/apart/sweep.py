@@ -1,6 +1,6 @@
 """Bodies apart that nobody needs any more: dropped ones, and those without a row.
 
-Lives here: `BodySweep`. Both kinds stay for some days, so that a database that is recovered to any
+Lives here: `ApartSweep`. Both kinds stay for some days, so that a database that is recovered to any
 moment of these days finds all its bodies. Must not live here: who may remove (turns.py).
 """
 
@@ -28,7 +28,7 @@ _ORPHANS_S: Final = 6 * 3600.0
 _log = logging.getLogger(__name__)
 
 
-class BodySweep:
+class ApartSweep:
     """What one gateway removes of the bodies apart.
 
     Arguments:

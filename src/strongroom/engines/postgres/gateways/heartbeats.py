@@ -20,7 +20,7 @@ from strongroom.engines.membership import GatewayState, MembershipTable
 from strongroom.engines.postgres.gateways.clock import DOUBT_MAX_S
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
-from strongroom.engines.postgres.gateways.watched import WatchedRows
+from strongroom.engines.postgres.gateways.watched import WatchedGateways
 from strongroom.engines.postgres.life import Life
 from strongroom.engines.postgres.sessions.session import Away, StoreReplaced
 from strongroom.values import TICKS_PER_S
@@ -55,7 +55,7 @@ class JoinedGateway(msgspec.Struct, frozen=True):
     boot_ticks: Callable[[], int]
     doubt_s: Callable[[], float]
     life: Life
-    watched: WatchedRows
+    watched: WatchedGateways
     learned: Callable[[TableSeen], None]
 
 

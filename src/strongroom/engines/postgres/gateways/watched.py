@@ -1,7 +1,7 @@
 """Which gateways one process has itself seen silent, by its own clock.
 
-Lives here: `WatchedRows`. The age of a row alone says too little. A promoted standby's clock may be
-ahead. After an outage of the database, no heartbeat is fresh. Must not live here: when a gateway
+Lives here: `WatchedGateways`. The age of a row alone says too little. A promoted standby's clock may
+be ahead. After an outage of the database, no heartbeat is fresh. Must not live here: when a gateway
 is late (membership.py).
 """
 
@@ -12,7 +12,7 @@ from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.membership import DEAD_TICKS, LATE_TICKS, MembershipTable
 
 
-class WatchedRows:
+class WatchedGateways:
     """Since when each row is as it is, as far as this process has looked.
 
     It has to look again and again. What happened in a longer pause it does not know, and begins
