@@ -7,9 +7,10 @@ from collections.abc import Iterator
 
 import pytest
 
+from strongroom.app import CannotListen
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME
 from strongroom.config import Settings
-from strongroom.database import GatewayAddress, StoreMode
+from strongroom.database import DatabaseSettings, GatewayAddress, StoreMode
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.conformance.answer import expect
@@ -25,6 +26,18 @@ def files_of(server: InProcessServer) -> Client:
     return Client(int(server.file_url.rpartition(":")[2]), credential)
 
 
+def settings_of(store: DatabaseSettings) -> Settings:
+    blob, queue, table, file = (free_port() for _ in range(4))
+    return Settings(
+        data=None,
+        store=store,
+        blob_port=blob,
+        queue_port=queue,
+        table_port=table,
+        file_port=file,
+    )
+
+
 @pytest.fixture
 def both() -> Iterator[list[InProcessServer]]:
     """Two servers; the second one has named where it listens for the other."""
@@ -32,19 +45,7 @@ def both() -> Iterator[list[InProcessServer]]:
     named = dataclasses.replace(store, gateway_address=GatewayAddress("localhost", free_port()))
     made = []
     for settings in (store, named):
-        blob, queue, table, file = (free_port() for _ in range(4))
-        made.append(
-            InProcessServer(
-                Settings(
-                    data=None,
-                    store=settings,
-                    blob_port=blob,
-                    queue_port=queue,
-                    table_port=table,
-                    file_port=file,
-                )
-            )
-        )
+        made.append(InProcessServer(settings_of(settings)))
     yield made
     for server in made:
         server.stop()
@@ -64,6 +65,14 @@ def test_each_file_is_written_at_one_gateway_and_read_at_the_other(
             expect(there.put(f"{path}?comp=range", WRITTEN, b"%04d" % number), 201)
             assert expect(here.get(path), 200).body == b"%04d" % number
             assert expect(there.get(path), 200).body == b"%04d" % number
+
+
+def test_an_address_that_is_not_this_machines_is_refused() -> None:
+    address = GatewayAddress("192.0.2.1", 0)
+    store = dataclasses.replace(new_store(), mode=StoreMode.ACTIVE_ACTIVE, gateway_address=address)
+    with pytest.raises(CannotListen, match="--gateway-address HOST") as refused:
+        InProcessServer(settings_of(store))
+    assert "for the other gateways" in str(refused.value)
 
 
 def test_a_gateway_that_stops_hands_its_shares_over_without_a_refusal(

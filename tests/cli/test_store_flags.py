@@ -64,6 +64,22 @@ def test_what_is_no_folder_of_bodies_is_refused() -> None:
     assert "--bodies" in text
 
 
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("10.0.0.1", ("10.0.0.1", 0)),
+        ("gateway1.example.net:10100", ("gateway1.example.net", 10100)),
+        ("[2001:db8::1]:10100", ("2001:db8::1", 10100)),
+        ("[2001:db8::1]", ("2001:db8::1", 0)),
+        ("2001:db8::1", ("2001:db8::1", 0)),
+    ],
+)
+def test_a_gateway_may_name_its_address(text: str, address: tuple[str, int]) -> None:
+    found = settings({"store": [URL], "gateway-address": [text]}).store
+    assert found is not None
+    assert found.gateway_address == address
+
+
 def test_the_url_may_come_from_the_environment_or_a_file(tmp_path: Path) -> None:
     file = tmp_path / "url"
     file.write_text(f"{WITH_PASSWORD}\n")
@@ -127,6 +143,13 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
         (("--store", URL, "--store-connections", "1"), "give a number from 2 to 500"),
         (("--store", URL, "--store-quota", "5GB"), "give a size such as"),
         (("--store", URL, "--store-schema", 'a"b'), "give a name of lower-case letters"),
+        (("--gateway-address", "10.0.0.1"), "does nothing without --store or --store-file"),
+        (("--store", URL, "--gateway-address", "0.0.0.0"), "another machine can connect to"),
+        (("--store", URL, "--gateway-address", "[::]:5"), "another machine can connect to"),
+        (("--store", URL, "--gateway-address", "h:70000"), "give an address like"),
+        (("--store", URL, "--gateway-address", "h:"), "give an address like"),
+        (("--store", URL, "--gateway-address", ":5"), "give an address like"),
+        (("--store", URL, "--gateway-address", "https://h"), "give an address like"),
     ],
 )
 def test_flags_that_do_not_go_together(flags: Sequence[str], reason: str) -> None:
