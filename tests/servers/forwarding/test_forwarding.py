@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import http.client
 import socket
 import threading
@@ -14,6 +15,7 @@ import pytest
 
 from strongroom.errors.core import StorageError
 from strongroom.servers.forwarding import forwarder
+from strongroom.servers.forwarding.peer_exchange import PeerExchange
 from strongroom.servers.http.settings import Exchange
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.services.file.opens.open_handle import ShareAccess
@@ -470,6 +472,25 @@ def test_requests_in_turn_from_several_clients_are_all_answered(lasting: Pair) -
         thread.join()
     assert len(statuses) == total
     assert set(statuses) == {200, 201}
+
+
+def test_an_ended_exchange_is_freed_at_once(pair: Pair) -> None:
+    """Without the collector of cycles: many requests would fill the memory until its next run."""
+
+    def left() -> int:
+        return sum(isinstance(one, PeerExchange) for one in gc.get_objects())
+
+    gc.collect()
+    gc.disable()
+    try:
+        for target in ("/box/f", "/box/missing", "/box/f"):
+            pair.here.get(target)
+        sending = pair.here.begin("PUT", "/box/f?comp=range", put_range(0, 4), 4)
+        sending.send(b"abcd")
+        sending.finish()
+        until(lambda: left() == 0)
+    finally:
+        gc.enable()
 
 
 def test_what_is_counted_is_shown_as_metrics(pair: Pair) -> None:

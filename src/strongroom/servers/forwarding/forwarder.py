@@ -12,12 +12,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from functools import partial
 from typing import Final
 
 from strongroom.errors.core import StorageError
 from strongroom.servers.forwarding import questions
 from strongroom.servers.forwarding.counts import ForwardCounts
-from strongroom.servers.forwarding.peer_exchange import PeerExchange, PeerLost, answered_fields
+from strongroom.servers.forwarding.peer_exchange import (
+    PeerExchange,
+    PeerLost,
+    PeerStream,
+    answered_fields,
+)
 from strongroom.servers.forwarding.peers import Peer, Peers, PeerUnreachable
 from strongroom.servers.forwarding.proofs import NOT_HERE, Hop, Proofs
 from strongroom.servers.http.body import EmptyBody, WholeBody
@@ -164,9 +170,9 @@ class Forwarder:
                 # A connection that was kept may have ended just then. What may have been carried
                 # out is never sent again, unless that changes nothing.
                 exchange = passed.exchange
-                if passed.is_client_gone:
+                if stream.has_no_client:
                     raise served_elsewhere() from None
-                may_repeat = stream.is_used and request.method in _SAFE
+                may_repeat = stream.uses and request.method in _SAFE
                 if exchange.has_begun or exchange.is_consumed or not may_repeat:
                     raise self.lost(peer.run, error) from None
         raise self.lost(peer.run, PeerLost("it closed two connections"))
@@ -214,14 +220,16 @@ class _PassedOn:
         self._peer = peer
         self._request = request
         self.exchange = exchange
-        self.is_client_gone = self._is_over = False
+        self._is_over = False
         self._began = asyncio.get_running_loop().time()
 
     async def response(self, proof: str, whole: bytes | None) -> Response | None:
         """None if the other gateway does not have the share, and the request may be sent again."""
         exchange = self.exchange
         # The other gateway learns by this that its client is gone.
-        self._request.on_disconnect(self._client_gone)
+        # It refers to the connection only, since a request with a callback to itself is a cycle.
+        stream = exchange.stream
+        self._request.on_disconnect(partial(_client_gone, stream, stream.uses))
         try:
             await exchange.begin(proof, whole)
             fields, size_bytes = answered_fields(exchange)
@@ -252,23 +260,20 @@ class _PassedOn:
             async for piece in self.exchange.body():
                 yield piece
         except PeerLost as error:
-            if self.is_client_gone:
+            if self.exchange.stream.has_no_client:
                 raise served_elsewhere() from None
             raise self._forwarder.lost(self._peer.run, error) from None
-
-    def _client_gone(self) -> None:
-        # A client that only sends no more still gets an answer that comes soon.
-        asyncio.get_running_loop().call_later(_FAREWELL_S, self._give_up)
-
-    def _give_up(self) -> None:
-        if not self._is_over:
-            self.is_client_gone = True
-            self.exchange.close()
 
     def _end(self) -> None:
         """Idempotent."""
         if not self._is_over:
             self._is_over = True
             stream, is_reusable = self.exchange.stream, self.exchange.is_reusable
+            self.exchange.end()
             self._peer.give_back(stream, is_reusable=is_reusable)
             self._forwarder.answered(asyncio.get_running_loop().time() - self._began)
+
+
+def _client_gone(stream: PeerStream, uses: int) -> None:
+    # A client that only sends no more still gets an answer that comes soon.
+    asyncio.get_running_loop().call_later(_FAREWELL_S, stream.leave, uses)

@@ -44,15 +44,17 @@ class PeerStream:
     """A connection to another gateway.
 
     Attributes:
-        is_used: whether a request was sent on it before.
+        uses: how many requests were sent on it before.
         idle_since: when it was given back, by the event loop's clock.
+        has_no_client: whether the client of the present request has gone.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-        self.is_used = False
+        self.uses = 0
         self.idle_since = 0.0
+        self.has_no_client = False
 
     @property
     def is_open(self) -> bool:
@@ -61,6 +63,13 @@ class PeerStream:
     def abort(self) -> None:
         """Idempotent."""
         self.writer.transport.abort()
+
+    def leave(self, uses: int) -> None:
+        """Send what was written, and no more: the client of request number `uses` has gone. The
+        other gateway notices, as if the client had left it."""
+        if uses == self.uses:
+            self.has_no_client = True
+            self.writer.close()
 
 
 class PeerExchange:
@@ -77,7 +86,7 @@ class PeerExchange:
     def __init__(self, stream: PeerStream, request: Request) -> None:
         self.stream = stream
         self._request = request
-        self._parser = httptools.HttpResponseParser(self)
+        self._parser: httptools.HttpResponseParser | None = httptools.HttpResponseParser(self)
         self._pieces: list[bytes] = []
         self._has_head = self._may_send = False
         self._keep_alive = True
@@ -127,10 +136,9 @@ class PeerExchange:
         pieces, self._pieces = self._pieces, []
         return b"".join(pieces)
 
-    def close(self) -> None:
-        """Send what was written, and no more: the client has gone. The other gateway notices, as if
-        the client had left it."""
-        self.stream.writer.close()
+    def end(self) -> None:
+        """Drop the parser, which refers back to this object."""
+        self._parser = None
 
     async def _send_and_read(self, body: BodyReader) -> None:
         """Send the body until the answer comes, which may be before the body's end."""
@@ -181,6 +189,7 @@ class PeerExchange:
         self.has_begun = True
         if self.is_complete:
             raise PeerLost("it sent more than an answer")
+        assert self._parser is not None, "the exchange has ended"
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):
@@ -200,6 +209,7 @@ class PeerExchange:
     def on_headers_complete(self) -> None:
         if self._has_head:
             return
+        assert self._parser is not None
         status = self._parser.get_status_code()
         if status < 200:
             self._may_send = status == 100

@@ -67,7 +67,7 @@ class Peer:
         """End the use of a connection. Without `is_reusable` it is closed."""
         self._room.release()
         if is_reusable and len(self._idle) < IDLE_STREAMS_MAX and stream in self._open:
-            stream.is_used, stream.idle_since = True, self._now()
+            stream.uses, stream.idle_since = stream.uses + 1, self._now()
             self._idle.append(stream)
         else:
             self._end(stream)
