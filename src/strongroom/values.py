@@ -341,6 +341,9 @@ class GatewayFacts(msgspec.Struct, frozen=True):
         used_bytes, quota_bytes: of keys, values and bodies; no quota = None.
         sessions: how often it connected to the database.
         commits, commits_s, decisions: as in StoreFacts.
+        clock_doubt_s: by how much its time may differ from the database's.
+        awaits_standby: whether the database waits for a standby with each commit.
+        sessions_refused: how often the database had no connection left for it.
     """
 
     number: int
@@ -353,6 +356,9 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     commits: tuple[tuple[float, int], ...]
     commits_s: float
     decisions: int
+    clock_doubt_s: float
+    awaits_standby: bool
+    sessions_refused: int
 
 
 class ScrubFacts(msgspec.Struct, frozen=True):

@@ -22,6 +22,9 @@ _FACTS = GatewayFacts(
     commits=((0.01, 4), (math.inf, 5)),
     commits_s=0.75,
     decisions=40,
+    clock_doubt_s=0.002,
+    awaits_standby=True,
+    sessions_refused=6,
 )
 _SHOWN = {
     "strongroom_gateway_number": 3,
@@ -35,6 +38,9 @@ _SHOWN = {
     "strongroom_commit_seconds_count": 5,
     "strongroom_commit_seconds_sum": 0.75,
     "strongroom_decisions_total": 40,
+    "strongroom_gateway_clock_doubt_seconds": 0.002,
+    "strongroom_database_standby_awaited": 1,
+    "strongroom_database_sessions_refused_total": 6,
 }
 
 

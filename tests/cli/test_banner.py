@@ -20,8 +20,7 @@ def test_the_promise_names_standbys_only_where_there_are_some(
         app = server._app
         assert "which waits for no standby" in banner(app)
         assert isinstance(app.store, PostgresEngine)
-        settings = app.store._parts.opener.settings
-        monkeypatch.setitem(settings, "synchronous_standby_names", "ANY 1 (db2)")
+        monkeypatch.setattr(PostgresEngine, "has_standbys", True)
         assert "and on its synchronous standbys" in banner(app)
 
 

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -20,7 +21,9 @@ from azure.storage.blob import BlobServiceClient
 from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port
+from tests.app.gateways_of_a_store import settings_over
 from tests.interop.tools import require_tool
+from tests.over_postgres import new_store
 
 FOLDER = Path(__file__).parents[2] / "deploy" / "prometheus"
 _RULES = (FOLDER / "alerts.yml").read_text()
@@ -34,6 +37,8 @@ _DEADLINE_S = 60
         ("check", "config", "prometheus.yml"),
         ("check", "rules", "alerts.yml"),
         ("test", "rules", "alerts_test.yml"),
+        ("check", "rules", "gateways.yml"),
+        ("test", "rules", "gateways_test.yml"),
     ],
     ids=" ".join,
 )
@@ -49,9 +54,10 @@ def test_promtool_accepts_the_files(arguments: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_each_alert_is_tested_to_fire_and_not_to() -> None:
-    tests = (FOLDER / "alerts_test.yml").read_text()
-    for alert in re.findall(r"- alert: (\w+)", _RULES):
+@pytest.mark.parametrize("rules", ["alerts", "gateways"])
+def test_each_alert_is_tested_to_fire_and_not_to(rules: str) -> None:
+    tests = (FOLDER / f"{rules}_test.yml").read_text()
+    for alert in re.findall(r"- alert: (\w+)", (FOLDER / f"{rules}.yml").read_text()):
         after = re.findall(rf"alertname: {alert}\n +(exp_alerts:.*)", tests)
         assert "exp_alerts: []" in after, f"{alert} is not tested to be quiet"
         assert "exp_alerts:" in after, f"{alert} is not tested to fire"
@@ -73,10 +79,29 @@ def test_prometheus_scrapes_a_server_that_has_every_metric_of_the_alerts(tmp_pat
     assert not [one["lastError"] for one in rules[0]["rules"] if one.get("lastError")]
 
 
+def test_a_gateway_shows_every_metric_of_its_alerts() -> None:
+    rules = (FOLDER / "gateways.yml").read_text()
+    store = replace(new_store(), quota_bytes=10**9)
+    with InProcessServer(settings_over(store)) as server:
+        shown = _metrics(server.port)
+    for name in sorted(set(_METRIC.findall(rules))):
+        assert f"\n{name} " in shown, name
+
+
+def _metrics(port: int) -> str:
+    connection = http.client.HTTPConnection(HOST, port, timeout=10)
+    try:
+        connection.request("GET", "/.strongroom/metrics")
+        return connection.getresponse().read().decode()
+    finally:
+        connection.close()
+
+
 @contextmanager
 def _prometheus(folder: Path, target: str) -> Iterator[int]:
     """Run Prometheus with our configuration for one target; yield its port when it has scraped."""
-    shutil.copy(FOLDER / "alerts.yml", folder)
+    for rules in ("alerts.yml", "gateways.yml"):
+        shutil.copy(FOLDER / rules, folder)
     text = (FOLDER / "prometheus.yml").read_text()
     assert text.count("127.0.0.1:10000") == 1
     text = text.replace("127.0.0.1:10000", target).replace("15s", "1s")

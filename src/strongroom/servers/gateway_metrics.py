@@ -30,6 +30,12 @@ class GatewayMetrics:
         yield gauge("store_used_bytes", "Keys, values and bodies.", facts.used_bytes)
         if facts.quota_bytes is not None:
             yield gauge("store_quota_bytes", "Above it, new data gets 507.", facts.quota_bytes)
+        doubt = "By how much its time may differ from the database's; above 0.1 it answers 503."
+        yield gauge("gateway_clock_doubt_seconds", doubt, facts.clock_doubt_s)
+        waits = "1 while the database waits for a standby with each commit."
+        yield gauge("database_standby_awaited", waits, facts.awaits_standby)
+        refused = "How often the database had no connection left."
+        yield counter("database_sessions_refused", refused, facts.sessions_refused)
         yield counter("database_sessions", "Connections to the database.", facts.sessions)
         what = "Commits of records, as the database confirms them."
         yield histogram("commit_seconds", what, facts.commits, facts.commits_s)

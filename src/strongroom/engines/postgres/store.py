@@ -100,8 +100,8 @@ class PostgresEngine(WaitingEngine):
 
     @property
     def has_standbys(self) -> bool:
-        """Whether PostgreSQL waits for standbys, as the last session that was opened found it."""
-        return bool(self._parts.opener.settings["synchronous_standby_names"])
+        """Whether PostgreSQL waits for standbys, as the last heartbeat found it."""
+        return self._parts.members.awaits_standby
 
     @property
     def space(self) -> Space:
@@ -122,6 +122,9 @@ class PostgresEngine(WaitingEngine):
             commits=times.by_bound(),
             commits_s=times.sum_s,
             decisions=times.decisions,
+            clock_doubt_s=parts.clock.doubt_s,
+            awaits_standby=parts.members.awaits_standby,
+            sessions_refused=parts.opener.refused,
         )
 
     @property

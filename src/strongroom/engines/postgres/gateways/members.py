@@ -88,6 +88,10 @@ class SharedTable:
         table_clock: the table's clock in tests; None = the database's.
         notified: is told each notification of another gateway.
         opened: is told when a session was opened, since notifications before it are lost.
+
+    Attributes:
+        seen: the table at the last look.
+        awaits_standby: whether the server waited for a standby with each commit then.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class SharedTable:
         self._probing: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[Any]] = set()
         self.seen: TableSeen | None = None
+        self.awaits_standby = False
 
     async def look(self) -> TableSeen:
         """Raises: Unavailable."""
@@ -265,6 +270,7 @@ class SharedTable:
         """An administrator may have changed settings that all sessions follow at once."""
         names = ("fsync", "full_page_writes", "synchronous_standby_names")
         found = {name: (value or b"").decode() for name, value in zip(names, values, strict=True)}
+        self.awaits_standby = bool(found["synchronous_standby_names"])
         if (unsafe := unsafe_server(found, self._opener.demands)) is not None:
             raise DatabaseUnfit(unsafe)
 

@@ -59,6 +59,7 @@ class SessionOpener:
     Attributes:
         settings: those of the server, as the last session found them.
         sessions: how many were opened.
+        refused: how often the server had no connection left.
         version: of the store's tables, as the last session found it.
     """
 
@@ -69,7 +70,7 @@ class SessionOpener:
         self.schema = schema
         self.demands = Demands(address.demanded, needs_standby)
         self.settings: dict[str, str] = {}
-        self.sessions = 0
+        self.sessions = self.refused = 0
         self.version = 0
         self._timeline = 0
         self._sessions: WeakSet[DatabaseSession] = WeakSet()
@@ -83,6 +84,7 @@ class SessionOpener:
                 try:
                     return await self._open(conninfo, notified)
                 except SessionLost as error:
+                    self.refused += _is_too_many(str(error))
                     failure = failure if isinstance(failure, DatabaseUnfit) else error
                 except DatabaseUnfit as error:
                     failure = error
@@ -216,12 +218,16 @@ def _close_opened(task: asyncio.Task[DatabaseSession]) -> None:
         task.result().close()
 
 
+def _is_too_many(text: str) -> bool:
+    return any(sign in text for sign in _TOO_MANY)
+
+
 def unavailable(error: Exception | None) -> Away:
     """Why the database cannot be used, in words for users."""
     text = str(error or "") or "it does not answer"
     if _READ_ONLY in text:
         text += _WHY_READ_ONLY
-    if any(sign in text for sign in _TOO_MANY):
+    if _is_too_many(text):
         _log.error(
             "PostgreSQL has no connection left: raise its max_connections, or lower "
             "--store-connections at the gateways"
