@@ -75,7 +75,10 @@ def own_wheels(folder: Path, pip: Pip) -> list[Path]:
 def write_lock(architecture: str, apt: Apt, pip: Pip, own: Sequence[Path], day: str) -> None:
     """Write the list of the newest packages of an architecture. Raises AptError, PipError."""
     apt.update()
-    packages = [*apt.newest(contents().debian), *pip.resolved(own, ROOT / "constraints.txt")]
+    server, *others = map(str, own)
+    with_driver = [f"{server}[postgres]", *others]
+    wheels_ = pip.resolved(with_driver, ROOT / "constraints.txt")
+    packages = [*apt.newest(contents().debian), *wheels_]
     lock.path_of(architecture).write_text(lock.text_of(day, packages), encoding="utf-8")
 
 

@@ -26,7 +26,7 @@ SETTINGS, DATA_UNUSABLE, NOT_FOUND = 3, 4, 127  # exit codes, as those of `stron
 # Flags that name a file to be read, of all commands.
 _FILE_FLAGS = (
     *("--cert", "--key", "--pfx", "--pfx-password-file", "--accounts-file", "--roles-file"),
-    *("--oauth-keys", "--setup", "--config"),
+    *("--oauth-keys", "--setup", "--config", "--store-file"),
 )
 _FILE_VARIABLES = ["STRONGROOM_" + flag[2:].replace("-", "_").upper() for flag in _FILE_FLAGS]
 _DATA_FLAGS = ("--data", "--location", "-l")

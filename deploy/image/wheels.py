@@ -65,15 +65,18 @@ class Pip:
             *(f"--platform={platform}" for platform in platforms),
         ]
 
-    def resolved(self, own: Sequence[Path], constraints: Path) -> list[Package]:
+    def resolved(self, own: Sequence[str], constraints: Path) -> list[Package]:
         """Return what wheels of this project need, in the versions of the constraints.
+
+        Arguments:
+            own: their paths, with the extras that are wanted.
 
         Raises: PipError.
         """
         report = self._run(
             *("install", "--dry-run", "--ignore-installed", "--report=-", "--quiet"),
             *(*self._target, f"--target={self._folder / 'none'}", f"--constraint={constraints}"),
-            *map(str, own),
+            *own,
         )
         found = []
         for item in json.loads(report)["install"]:

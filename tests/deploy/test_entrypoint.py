@@ -93,6 +93,7 @@ def test_the_variable_of_the_data_directory_counts(
 
 
 def test_files_of_flags_are_found_in_both_forms() -> None:
+    assert entrypoint._file_flags(["x", "--store-file=/s"]) == [(1, "--store-file=", "/s")]
     found = entrypoint._file_flags(["x", "--cert", "/c", "--key=/k", "--blobHost", "/no", "--pfx"])
     assert found == [(2, "", "/c"), (3, "--key=", "/k")]
 

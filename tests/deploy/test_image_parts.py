@@ -116,6 +116,7 @@ def test_each_architecture_has_the_chosen_packages_and_the_tested_versions() -> 
         versions = {one.name: one.version for one in found.of("wheel")}
         assert versions == {name: pinned[name] for name in versions}
         assert versions.keys() >= {"apsw", "cryptography", "httptools", "msgspec", "typer"}
+        assert versions.keys() >= {"psycopg", "psycopg-binary"}, "it serves --store as well"
 
 
 def _split(line: str) -> tuple[str, str, str]:
