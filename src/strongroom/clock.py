@@ -162,12 +162,13 @@ class StoreTime:
     Arguments:
         clock: the source of time.
         floor_ticks: the lowest time that is ever returned (the persisted ceiling of the last run).
+        behind_ticks: how far behind wall time it starts.
     """
 
-    def __init__(self, clock: Clock, floor_ticks: int = 0) -> None:
+    def __init__(self, clock: Clock, floor_ticks: int = 0, behind_ticks: int = 0) -> None:
         self._clock = clock
         self._boot = clock.boot_ticks()
-        self._now = max(clock.wall_ticks(), floor_ticks)
+        self._now = max(clock.wall_ticks() - behind_ticks, floor_ticks)
         self._shift = 0
 
     def now(self) -> int:

@@ -47,6 +47,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
         announced: what it tells the others, in no format that is known here.
         is_idle: whether it takes no works, since it may not serve yet.
         knows: the newest version of the store's tables that the gateway's program knows.
+        time: the gateway's store time when it sent the heartbeat; 0 = it has sent none.
         received_at: when the heartbeat arrived, by the table's clock.
     """
 
@@ -58,6 +59,7 @@ class Heartbeat(msgspec.Struct, frozen=True):
     is_idle: bool = False
     # A program of version 1 leaves it out, of all rows, whenever it writes the table.
     knows: int = 1
+    time: int = 0
     received_at: int = 0
 
 
@@ -323,6 +325,7 @@ class GatewayState:
             announced=self.announced,
             is_idle=self.is_idle,
             knows=self._knows,
+            time=now,
         )
 
     def heartbeat_accepted(self, table: MembershipTable, sent: int) -> None:

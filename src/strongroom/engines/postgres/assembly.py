@@ -36,8 +36,9 @@ from strongroom.engines.postgres.contents import (
     PostgresContents,
 )
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
-from strongroom.engines.postgres.gateways.gateways import PostgresGateways, joined
+from strongroom.engines.postgres.gateways.gateways import PostgresGateways
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
+from strongroom.engines.postgres.gateways.joining import joined
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.notices import Notices
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
@@ -224,15 +225,15 @@ async def _joined(
     used = clock if options.table_clock is not None else database_clock
     asked = used.boot_ticks()
     try:
-        run, seen = await joined(members, clock)
-        clocks = _Clocks(database_clock, used, asked)
-        parts = _parts(opener, members, clocks, run, options, bodies)
+        found = await joined(members, clock)
+        clocks = _Clocks(database_clock, used, asked, found.behind)
+        parts = _parts(opener, members, clocks, found.run, options, bodies)
     except BaseException:
         await members.close()
         raise
-    engine = PostgresEngine(parts, allows_reset=seen.marks.allows_reset)
+    engine = PostgresEngine(parts, allows_reset=found.seen.marks.allows_reset)
     try:
-        _check_marks(marks, seen.marks)
+        _check_marks(marks, found.seen.marks)
         await _check_sessions(engine, opener, options.connections)
     except BaseException:
         await engine.close()
@@ -266,11 +267,13 @@ class _Clocks(msgspec.Struct, frozen=True):
     Attributes:
         used: that of store time.
         asked: the boot clock before the gateway asked to join.
+        behind: see Joined.
     """
 
     database: DatabaseClock
     used: Clock
     asked: int
+    behind: int
 
 
 def _parts(
@@ -287,7 +290,7 @@ def _parts(
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, time goes on from the last heartbeat. So no lease ends early.
-    time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers)
+    time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers, clocks.behind)
     watched = WatchedGateways(None) if options.table_clock is not None else WatchedGateways()
     watched.look(seen.table, seen.asked)
     gateway = JoinedGateway(

@@ -11,11 +11,9 @@ import itertools
 import logging
 from typing import Final
 
-from strongroom.clock import Clock
 from strongroom.engines import membership
 from strongroom.engines.base import Unavailable
 from strongroom.engines.gateways import (
-    GATEWAYS_MAX,
     ExclusiveRight,
     GatewayRun,
     Horizon,
@@ -29,32 +27,9 @@ from strongroom.engines.membership import (
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.rights import Rights
-from strongroom.engines.postgres.sql.versions import VERSION
 
 _PAUSES_S: Final = (0.005, 0.02, 0.05, 0.1)
 _log = logging.getLogger(__name__)
-
-
-async def joined(members: SharedTable, clock: Clock) -> tuple[GatewayRun, TableSeen]:
-    """Add a gateway to the table. Raises: Unavailable: all numbers are taken, or no database
-    answers."""
-
-    secret = clock.random_bytes(32)
-
-    def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
-        least = max(seen.highest + 1, seen.now + seen.shift)
-        # After an outage of the database no gateway looks alive. So the dead are removed only where
-        # a number is needed; heartbeats find them later.
-        table = membership.with_secret(seen.table, secret)
-        return membership.join(table, seen.now, least, VERSION) or membership.join(
-            membership.remove_dead(table, seen.now), seen.now, least, VERSION
-        )
-
-    changed = await members.change(rule)
-    if changed is None:
-        raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
-    seen, run = changed
-    return run, seen
 
 
 class PostgresGateways:

@@ -16,10 +16,13 @@ class SharedTime:
     Arguments:
         floor_ticks: the lowest time that is ever returned.
         shift: by how many ticks it was moved before.
+        behind: by how many ticks it begins behind the clock.
     """
 
-    def __init__(self, clock: Clock, floor_ticks: int, shift: int, watchers: Watchers) -> None:
-        self._time = StoreTime(clock, floor_ticks - shift)
+    def __init__(
+        self, clock: Clock, floor_ticks: int, shift: int, watchers: Watchers, behind: int = 0
+    ) -> None:
+        self._time = StoreTime(clock, floor_ticks - shift, behind)
         self._time.advance(shift / TICKS_PER_S)
         self._shift = shift
         self._watchers = watchers
