@@ -31,7 +31,6 @@ BUSY_MAX: Final = 0.01
 DEAD_S: Final = 12.0
 """Within this time a share of a gateway that was killed is served again."""
 _PAUSE_S: Final = 0.03
-_PATIENT_S: Final = 30.0
 _PATIENT: Final = 1  # of each kind, so many clients wait for an answer however long it takes
 _CLIENTS: Final = 3
 _END_S: Final = 60.0
@@ -51,8 +50,9 @@ class Histories:
 
     def __init__(self, way: Way, name: str, seed: int, *, awaits: bool = True) -> None:
         self._way, self._name, self._seed = way, name, seed
-        _make(way, name)
-        blobs = way.clients().blobs
+        patient = way.patient()
+        _make(patient, name)
+        blobs = patient.clients().blobs
         self.registers = {
             "blob": Registers([f"b{one}" for one in range(4)]),
             "entity": Registers([f"{name}-{one}" for one in range(4)]),
@@ -60,7 +60,7 @@ class Histories:
             "list": bodies.lists(name),
             "log": bodies.logs(blobs, name),
             "page": bodies.paged(blobs, name),
-            "file": registers.files(way.clients().files, name),
+            "file": registers.files(patient.clients().files, name),
         }
         self.leases = Leases([f"/{name}/la", f"/{name}/lb"])
         self.messages = Messages(name)
@@ -99,12 +99,14 @@ class Histories:
             if kept.is_early:
                 yield f"a lease of {LEASE_S} s ended after {kept.most_s:.2f} s"
         # All leases that end by themselves have ended, so time may pass.
-        queues = self._way.clients().queues
+        queues = self._way.patient().clients().queues
         yield from _explained("message", lambda: self.messages.drain(queues, pass_time))
 
     def _acts(self, number: int) -> Iterator[Callable[[], None]]:
         """Yield what one client of each kind does."""
-        way = self._way.strict(_PATIENT_S if number < _PATIENT else None)
+        way = self._way.strict()
+        if number < _PATIENT:
+            way = way.patient()
         for kind, one in self.registers.items():
             client, send = self._client(kind, way.clients())
             yield one.client(number, f"{self._seed} {kind}", client, send)
@@ -185,7 +187,7 @@ def play(part: str, serving: Serving, seed: int, fault: Fault) -> Result:
             what()
         except AssertionError as error:
             failures.append(str(error))
-    verdict = load.verdict()
+    verdict = load.verdict(way.patient())
     failures += histories.faults(serving.pass_time)
     if not verdict.is_exact:
         failures.append(f"not exact: {verdict}")

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import threading
 from email.utils import parsedate_to_datetime
-from typing import Any, Final
+from typing import Final
 
 from tests.conformance.answer import Answer
 
 _HEADERS: Final = ("ETag", "Last-Modified", "x-ms-version-id")
-Stamps = dict[str, str | float]
+Stamps = dict[str, str]
+"""By the header's name; of one header, a later one is greater."""
 
 
 class RisingStamps:
@@ -39,24 +40,17 @@ class RisingStamps:
         with self._lock:
             highest = self._highest.setdefault(key, {})
             for name, value in _stamps(answer).items():
-                before = least.get(name)
+                before = least.get(name, "")
                 is_new = writes and name != "Last-Modified"
-                if before is not None and not _rises(before, value, is_new):
+                if value < before or (is_new and value == before):
                     self.fallen.append(f"{key}: {name} {value} after {before}")
-                if name not in highest or _rises(highest[name], value, is_new=True):
-                    highest[name] = value
-
-
-def _rises(before: Any, after: Any, is_new: bool) -> bool:
-    """Compare two values of one header."""
-    return bool(after > before if is_new else after >= before)
+                highest[name] = max(value, highest.get(name, ""))
 
 
 def _stamps(answer: Answer) -> Stamps:
-    found: Stamps = {}
-    for name in _HEADERS:
-        value = answer.get(name)
-        if value is not None:
-            is_date = name == "Last-Modified"
-            found[name] = parsedate_to_datetime(value).timestamp() if is_date else value
-    return found
+    found = {name: answer.get(name) for name in _HEADERS}
+    return {name: _sortable(name, value) for name, value in found.items() if value is not None}
+
+
+def _sortable(name: str, value: str) -> str:
+    return parsedate_to_datetime(value).isoformat() if name == "Last-Modified" else value

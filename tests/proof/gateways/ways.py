@@ -26,7 +26,8 @@ LOST: Final = (OSError, http.client.HTTPException)
 NO_ANSWER: Final = 0
 BUSY: Final = 503
 _AVOIDED_S: Final = 1.0
-_PATIENCE_S: Final = 2.0
+_PATIENCE_S: Final = 5.0
+_PATIENT_S: Final = 30.0
 
 
 class NotDone(Exception):
@@ -92,10 +93,13 @@ class Way:
         self.is_strict = is_strict
         self.answers = Answers() if answers is None else answers
 
-    def strict(self, patience_s: float | None = None) -> Way:
+    def strict(self) -> Way:
         """Return the same way for clients whose history is recorded."""
-        patience_s = self.patience_s if patience_s is None else patience_s
-        return Way(self.ports, patience_s, is_strict=True, answers=self.answers)
+        return Way(self.ports, self.patience_s, is_strict=True, answers=self.answers)
+
+    def patient(self) -> Way:
+        """Return the same way for clients that wait long."""
+        return Way(self.ports, _PATIENT_S, is_strict=self.is_strict, answers=self.answers)
 
     def clients(self) -> Clients:
         """Return clients with connections of their own."""

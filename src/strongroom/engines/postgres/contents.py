@@ -18,7 +18,7 @@ import msgspec
 
 from strongroom.engines.adoptions import Adoptions
 from strongroom.engines.base import ContentMissing, DataDamaged, EngineError, Opened, Written
-from strongroom.engines.bodies.base import BodyMissing, OpenedBody, BodyStore, BodyWriting
+from strongroom.engines.bodies.base import BodyMissing, BodyStore, BodyWriting, OpenedBody
 from strongroom.engines.bounds import check_small
 from strongroom.engines.checksum import crc64
 from strongroom.engines.content_in_memory import ContentInMemory
