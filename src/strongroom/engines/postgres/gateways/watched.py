@@ -1,8 +1,8 @@
 """Which gateways one process has itself seen silent, by its own clock.
 
-Lives here: `WatchedGateways`. The age of a row alone says too little. A promoted standby's clock may
-be ahead. After an outage of the database, no heartbeat is fresh. Must not live here: when a gateway
-is late (membership.py).
+Lives here: `WatchedGateways`. The age of a row alone says too little. A promoted standby's clock
+may be ahead. After an outage of the database, no heartbeat is fresh. Must not live here: when a
+gateway is late (membership.py).
 """
 
 from __future__ import annotations
