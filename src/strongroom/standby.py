@@ -151,4 +151,4 @@ class Standby:
 
 def _may_have(store: PostgresEngine, name: bytes) -> bool:
     own = store.gateways.run
-    return store.gateways.is_live(own) and store.gateways.holder(name) in (own, None)
+    return not store.gateways.has_ended(own) and store.gateways.holder(name) in (own, None)

@@ -21,7 +21,7 @@ from strongroom.config import (
     accounts_in_store,
     roles_in_store,
 )
-from strongroom.database import DatabaseSettings
+from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.base import EngineError
 from strongroom.engines.bodies.base import BodiesUnfit
 from strongroom.engines.embedded import EmbeddedEngine, open_store
@@ -91,6 +91,8 @@ async def _opened_database(
         quota_bytes=database.quota_bytes,
         needs_standby=database.needs_standby,
         schema=database.schema,
+        # A program that knows version 1 alone knows no shared right to serve.
+        least_version=2 if database.mode is StoreMode.ACTIVE_ACTIVE else 1,
         allows_reset=settings.allow_reset,
         test_clock=settings.test_clock,
         bodies=database.bodies,

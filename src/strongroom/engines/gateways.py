@@ -182,8 +182,9 @@ class Gateways(Protocol):
         hint, up to one heartbeat old."""
         ...
 
-    def is_live(self, run: GatewayRun) -> bool:
-        """Return whether the gateway was live when this one last saw the table."""
+    def has_ended(self, run: GatewayRun) -> bool:
+        """Return whether the gateway was gone when this one last saw the table. One that has joined
+        since then has not."""
         ...
 
     async def announce(self, text: bytes) -> None:
@@ -262,8 +263,8 @@ class OnlyGateway:
     def holder(self, name: bytes) -> GatewayRun | None:
         return self.run if name in self._held else None
 
-    def is_live(self, run: GatewayRun) -> bool:
-        return run == self.run
+    def has_ended(self, run: GatewayRun) -> bool:
+        return run != self.run
 
     async def announce(self, text: bytes) -> None:
         self._check_serving()

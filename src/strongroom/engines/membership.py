@@ -90,6 +90,10 @@ class MembershipTable(msgspec.Struct, frozen=True):
         row = self.rows.get(gateway.number)
         return row is not None and row.incarnation == gateway.incarnation
 
+    def has_ended(self, gateway: GatewayRun) -> bool:
+        """Return whether the gateway had joined once, and is gone."""
+        return gateway.incarnation <= self.incarnations and not self.is_live(gateway)
+
     def announced(self, gateway: GatewayRun) -> bytes | None:
         """Return what a live gateway has announced; None if that is nothing."""
         return self.rows[gateway.number].announced or None if self.is_live(gateway) else None

@@ -157,8 +157,8 @@ class MemoryGateway:
     def holder(self, name: bytes) -> GatewayRun | None:
         return self._members.refresh().holds.get(name)
 
-    def is_live(self, run: GatewayRun) -> bool:
-        return self._members.refresh().is_live(run)
+    def has_ended(self, run: GatewayRun) -> bool:
+        return self._members.refresh().has_ended(run)
 
     async def announce(self, text: bytes) -> None:
         self._check_serving()

@@ -131,7 +131,7 @@ class Forwarder:
             holder = self._gateways.holder(share_name(generation))
             own = self._gateways.run
             # A question to the store for each forwarded request would cost more than the request.
-            if holder not in (None, own) and self._gateways.is_live(holder):
+            if holder not in (None, own) and not self._gateways.has_ended(holder):
                 return False
         return await self._holds.take(self._services, generation)
 

@@ -141,11 +141,11 @@ class Peers:
         """Forget gateways that are no longer live, and close idle connections. A request that waits
         for a dead gateway's answer ends by this."""
         for run, peer in list(self._peers.items()):
-            if self._gateways.is_live(run):
-                peer.close_idle()
-            else:
+            if self._gateways.has_ended(run):
                 del self._peers[run]
                 peer.abort()
+            else:
+                peer.close_idle()
 
     def close(self) -> None:
         for peer in self._peers.values():

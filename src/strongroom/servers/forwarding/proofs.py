@@ -26,6 +26,7 @@ NOT_HERE: Final = "x-strongroom-not-here"
 """A header of a refusal: the share is not at the gateway that was asked, and nothing was done."""
 _PURPOSE: Final = b"strongroom forwarded request 1"
 HEADER_CHARS_MAX: Final = 16 * 1024
+_SECRET_BYTES_MIN: Final = 32
 
 
 class Hop(msgspec.Struct, frozen=True, array_like=True):
@@ -57,9 +58,13 @@ class Proofs:
 
     Arguments:
         secret: of the store.
+
+    Raises: ValueError for a secret that anybody could have.
     """
 
     def __init__(self, secret: bytes) -> None:
+        if len(secret) < _SECRET_BYTES_MIN:
+            raise ValueError("the store has no secret for its gateways")
         self._secret = secret
 
     def header(self, request: Request, hop: Hop, fingerprint: bytes) -> str:

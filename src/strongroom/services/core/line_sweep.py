@@ -58,8 +58,8 @@ async def _remove_ended(services: Services, face: Face, now: int) -> None:
     except DamagedRecord:
         return  # doctor reports it
     runs = {one.run for one in line.tickets}
-    is_live = services.store.gateways.is_live
-    dead = tuple(sorted(run for run in runs if not is_live(GatewayRun(*run))))
+    has_ended = services.store.gateways.has_ended
+    dead = tuple(sorted(run for run in runs if has_ended(GatewayRun(*run))))
     if lines.is_over(line, dead, now):
         reads = Reads()
         ref = Ref(Partition(line_keys.LINES, face.partition), line_keys.LINE_KEY)

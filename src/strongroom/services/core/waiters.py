@@ -71,9 +71,10 @@ class WaitersLine:
     def turn(self, own: Ticket, line: Line, store: StorageEngine) -> Turn:
         """Return the attempt of the first waiter, who has seen the line of all gateways."""
         runs = {one.run for one in line.tickets}
-        self._dead = tuple(
-            sorted(run for run in runs if not store.gateways.is_live(GatewayRun(*run)))
-        )
+        has_ended = store.gateways.has_ended
+        self._dead = tuple(sorted(run for run in runs if has_ended(GatewayRun(*run))))
+        if own.run not in runs:
+            self._written = None  # another gateway has taken this one for dead
         elsewhere = lines.waiting_elsewhere(line, own, self._dead, 0)
         waiters = elsewhere and elsewhere + len(self.waiters)
         return Turn(line_keys.line(self.thing), own, self._follower(), self._dead, waiters)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom.engines.gateways import ANNOUNCEMENT_BYTES_MAX, GATEWAYS_MAX, GatewayRun
+from strongroom.engines.gateways import ANNOUNCEMENT_BYTES_MAX, GATEWAYS_MAX
 from strongroom.testing.contract.subject import Subject, face, is_lost, put, stands
 
 _SOON_S: Final = 30.0
@@ -45,12 +45,28 @@ async def a_hold_is_given_once_until_it_is_given_back(subject: Subject) -> None:
     assert await subject.store.gateways.hold(b"name") is not None
 
 
+async def a_hold_that_is_given_back_meanwhile_is_free_or_held(subject: Subject) -> None:
+    gateways = subject.store.gateways
+    for turns in range(8):
+        hold = await gateways.hold(b"name")
+        assert hold is not None and stands(hold)
+        again = asyncio.create_task(gateways.hold(b"name"))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        hold.release()
+        other = await again or await gateways.hold(b"name")
+        await asyncio.sleep(0.01)
+        await gateways.horizon()
+        assert other is not None and stands(other), "nobody has it, and nobody can take it"
+        assert await gateways.hold(b"name") is None
+        other.release()
+
+
 async def a_gateway_finds_itself(subject: Subject) -> None:
     gateways = subject.store.gateways
     run = gateways.run
     assert (run.number, run.incarnation) == (gateways.number, gateways.incarnation)
-    assert gateways.is_live(run)
-    assert not gateways.is_live(GatewayRun(run.number, run.incarnation + 1))
+    assert not gateways.has_ended(run)
     assert gateways.holder(b"name") is None
     hold = await gateways.hold(b"name")
     assert hold is not None and gateways.holder(b"name") == run
@@ -66,7 +82,8 @@ async def a_gateway_finds_itself(subject: Subject) -> None:
     assert len(gateways.secret) in (0, 32)
     await subject.restart()
     again = subject.store.gateways
-    assert not again.is_live(run) and again.announced(run) is None
+    assert again.has_ended(run) and not again.has_ended(again.run)
+    assert again.announced(run) is None
     assert again.announced(again.run) is None, "a new run has announced nothing yet"
 
 
@@ -123,6 +140,7 @@ async def a_wait_for_commits_of_the_future_is_refused(subject: Subject) -> None:
 CASES: Final = (
     a_gateway_alone_owns_everything,
     a_hold_is_given_once_until_it_is_given_back,
+    a_hold_that_is_given_back_meanwhile_is_free_or_held,
     a_gateway_finds_itself,
     no_reader_of_its_own_holds_back_its_horizon,
     after_quiet_no_older_commit_happens,

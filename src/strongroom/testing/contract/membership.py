@@ -107,7 +107,7 @@ async def gateways_find_each_other(subject: SharedSubject) -> None:
     assert await two.hold(b"lane") is not None
     for gateways in (one, two):
         await gateways.horizon()  # so it sees all of them
-        assert gateways.is_live(one.run) and gateways.is_live(two.run)
+        assert not gateways.has_ended(one.run) and not gateways.has_ended(two.run)
         assert gateways.announced(one.run) == b"one is here"
         assert gateways.announced(two.run) == b"two is here"
         assert gateways.holder(b"lane") == two.run
@@ -116,7 +116,9 @@ async def gateways_find_each_other(subject: SharedSubject) -> None:
     # The first look removes the dead one, and the next sees the table without it.
     assert await two.hold(b"another lane") is not None
     await two.horizon()
-    assert not two.is_live(one.run) and two.announced(one.run) is None
+    assert two.has_ended(one.run) and two.announced(one.run) is None
+    third = (await subject.second()).gateways
+    assert not two.has_ended(third.run), "it has not seen that one yet"
 
 
 async def a_late_gateway_stops_and_its_hold_is_lost(subject: SharedSubject) -> None:

@@ -104,8 +104,8 @@ class PostgresGateways:
     def holder(self, name: bytes) -> GatewayRun | None:
         return self.table.holds.get(name)
 
-    def is_live(self, run: GatewayRun) -> bool:
-        return self.table.is_live(run)
+    def has_ended(self, run: GatewayRun) -> bool:
+        return self.table.has_ended(run)
 
     async def announce(self, text: bytes) -> None:
         check_announcement(text)

@@ -29,7 +29,8 @@ class Rights:
         self._members = members
         self._gateway = gateway
         self._heartbeats = heartbeats
-        self._releases: set[asyncio.Task[None]] = set()
+        # Of the names that are being given back.
+        self._releases: dict[asyncio.Task[None], bytes] = {}
         self._held: set[bytes] = set()
 
     async def hold(self, name: bytes) -> HeldName | None:
@@ -54,8 +55,8 @@ class Rights:
     def release(self, name: bytes) -> None:
         self._held.discard(name)
         task = asyncio.ensure_future(self._release(name))
-        self._releases.add(task)
-        task.add_done_callback(self._releases.discard)
+        self._releases[task] = name
+        task.add_done_callback(self._releases.pop)
 
     async def released(self) -> None:
         """Wait until all that was given back is free, as far as the database answers."""
@@ -70,7 +71,8 @@ class Rights:
         def rule(seen: TableSeen) -> tuple[MembershipTable, None] | None:
             table = self._heartbeats.without_dead(seen)
             if table.holds.get(name) == run and name not in self._held:
-                return table, None  # it was granted, but the answer was lost
+                # It was granted, but the answer was lost; or it is about to be free.
+                return None if name in self._releases.values() else (table, None)
             granted = grant(table)
             return None if granted is None else (granted, None)
 

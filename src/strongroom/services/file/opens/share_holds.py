@@ -110,7 +110,10 @@ class ShareHolds:
         """Take a share, unless this gateway has it already. Returns whether it has it. Until the
         caller's task ends, the share is not given up. Raises: Unavailable when this gateway is late
         or dead."""
-        held, task = self._shares.get(generation), asyncio.current_task()
+        held = self._shares.get(generation)
+        if held is not None and held.right is not None and services.store.gateways.is_alone:
+            return held.right.is_held  # nobody else wants it, so its users do not count
+        task = asyncio.current_task()
         if self._is_yielded(generation) and (held is None or id(task) not in held.users):
             return False
         if held is None:
