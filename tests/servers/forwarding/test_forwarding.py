@@ -2,69 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import http.client
 import socket
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from strongroom.errors.core import StorageError
-from strongroom.servers.forwarding import forwarder
 from strongroom.servers.forwarding.peer_exchange import PeerExchange
-from strongroom.servers.http.settings import Exchange
-from strongroom.services.file.handles.opening import connect_share
-from strongroom.services.file.opens.open_handle import ShareAccess
-from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
-from strongroom.wire.core.http import Request
 from tests.conformance.answer import Answer, expect
 from tests.conformance.client import HOST
 from tests.conformance.sas import account_sas
 from tests.effort import stride
-from tests.servers.forwarding.two_servers import Gateway, TwoServers
-
-PATIENCE_S = 20.0
-MIB = 1024 * 1024
-FILE = {"x-ms-type": "file"}
-HOLDER, OTHER = 0, 1
-
-
-class Seen:
-    """What a gateway's access log would be told."""
-
-    def __init__(self) -> None:
-        self.exchanges: list[tuple[str, Exchange]] = []
-        self.requests: list[Request] = []
-
-    def begin(self, request: Request | None) -> None:
-        assert request is not None
-        self.requests.append(request)
-
-    def observe(self, exchange: Exchange, listener: str) -> None:
-        self.exchanges.append((listener, exchange))
-
-    def observe_smb(self, exchange: Any) -> None:
-        pass
-
-
-class Pair(TwoServers):
-    """Two servers, of which the first one has the share `box`."""
-
-    def __init__(self) -> None:
-        self.seen = (Seen(), Seen())
-        super().__init__(tuple((one,) for one in self.seen))
-        self.here, self.there = self.at(OTHER), self.at(HOLDER)
-        expect(self.there.put("/box?restype=share"), 201)
-        expect(self.there.put("/box/f", {**FILE, "x-ms-content-length": "10"}), 201)
-
-    @property
-    def counts(self) -> Any:
-        """What the gateway without the share has counted."""
-        return self.both[OTHER].forwarding.counts
+from tests.servers.forwarding.pair import (
+    FILE,
+    HOLDER,
+    MIB,
+    OTHER,
+    Pair,
+    is_steady,
+    put_range,
+    sent_bytes,
+    until,
+)
 
 
 @pytest.fixture
@@ -80,17 +42,6 @@ def lasting() -> Iterator[Pair]:
     made = Pair()
     yield made
     made.stop()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    ends = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < ends, "it does not come true"
-        time.sleep(0.005)
-
-
-def put_range(first: int, size_bytes: int) -> dict[str, str]:
-    return {"x-ms-write": "update", "x-ms-range": f"bytes={first}-{first + size_bytes - 1}"}
 
 
 def without_times(answer: Answer) -> list[tuple[str, str]]:
@@ -220,235 +171,6 @@ def test_a_client_that_reads_slowly_holds_the_holder_back(lasting: Pair) -> None
     assert len(got) == size_bytes
     assert got[: 4 * MIB] == got[-4 * MIB :] == piece
     connection.close()
-
-
-def sent_bytes(pair: Pair) -> int:
-    """What the holder has sent to the other gateway."""
-    listener: Any = pair.both[HOLDER].gateway_listener
-    return sum(one._sender.flushed_bytes() for one in listener._connections)
-
-
-def is_steady(count: Callable[[], int]) -> bool:
-    before = count()
-    time.sleep(0.2)
-    return count() == before
-
-
-class Gate:
-    """Holds back the commits of a gateway. `requests` are those that the gateway has begun."""
-
-    def __init__(self, pair: Pair, number: int) -> None:
-        self._pair = pair
-        self._gateway = pair.both[number]
-        self._open = asyncio.Event()
-        self.reached = threading.Event()
-
-    def __enter__(self) -> Gate:
-        self._gateway.store.before_commit = self._wait
-        return self
-
-    async def _wait(self) -> None:
-        self.reached.set()
-        await self._open.wait()
-
-    def __exit__(self, *_: object) -> None:
-        self._gateway.store.before_commit = None
-        self._pair.call(self._lift())
-
-    async def _lift(self) -> None:
-        self._open.set()
-
-
-def begun(pair: Pair, number: int) -> list[Request]:
-    return [one for one in pair.seen[number].requests if one.method == "PUT"]
-
-
-def test_the_holder_notices_that_the_client_has_gone(pair: Pair) -> None:
-    with Gate(pair, HOLDER) as gate:
-        sending = pair.here.begin("PUT", "/box/f?comp=range", put_range(0, 4), 4)
-        sending.send(b"gone")
-        assert gate.reached.wait(10)
-        (request,) = (one for one in begun(pair, HOLDER) if one.is_forwarded)
-        assert not request.is_disconnected
-        sending.abandon()
-        until(lambda: request.is_disconnected)
-    # As at the holder itself: what has begun is done.
-    until(lambda: pair.there.get("/box/f").body[:4] == b"gone")
-    assert pair.counts.failures == 0
-
-
-def test_a_holder_that_dies_before_its_answer_is_answered_503_and_not_asked_twice(
-    pair: Pair,
-) -> None:
-    with Gate(pair, HOLDER) as gate:
-        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
-        assert gate.reached.wait(10)
-        pair.call(kill(pair.both[HOLDER]))
-        refused = expect(answer.result(10), 503, "ServerBusy")
-        assert refused["Retry-After"] == "1"
-        assert len([one for one in begun(pair, HOLDER) if one.is_forwarded]) == 1
-    assert pair.counts.failures == 1
-
-
-def test_what_may_have_been_done_is_not_sent_again(pair: Pair) -> None:
-    """The connection between the gateways ends, and both go on."""
-    expect(pair.here.get("/box/f"), 200)
-    listener: Any = pair.both[HOLDER].gateway_listener
-
-    async def cut() -> None:
-        for connection in listener._connections:
-            connection._transport.abort()
-
-    with Gate(pair, HOLDER) as gate:
-        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"once")
-        assert gate.reached.wait(10)
-        pair.call(cut())
-        expect(answer.result(10), 503, "ServerBusy")
-    until(lambda: pair.there.get("/box/f").body[:4] == b"once")
-    assert len([one for one in begun(pair, HOLDER) if one.is_forwarded]) == 1
-
-
-def test_a_kept_connection_that_has_ended_is_replaced(pair: Pair) -> None:
-    """A read is sent again; a write finds out before it is sent."""
-    listener: Any = pair.both[HOLDER].gateway_listener
-
-    async def end() -> None:
-        listener.close_idle()
-
-    for method in ("GET", "PUT"):
-        expect(pair.here.get("/box/f"), 200)
-        pair.call(end())
-        until(lambda: listener.connection_count == 0)
-        target = "/box/f" if method == "GET" else "/box/f?comp=range"
-        headers = {} if method == "GET" else put_range(0, 4)
-        body = b"" if method == "GET" else b"more"
-        assert pair.here.send(method, target, headers, body).status in (200, 201)
-
-
-def test_a_holder_that_dies_within_its_answer_breaks_the_answer(pair: Pair) -> None:
-    expect(pair.there.put("/box/big", {**FILE, "x-ms-content-length": str(64 * MIB)}), 201)
-    connection = pair.here.connect()
-    full = f"{pair.here.prefix}/box/big"
-    fields = dict(pair.here.fields("GET", full, (), b"", "SharedKey"))
-    connection.request("GET", full, headers=fields)
-    response = connection.getresponse()
-    assert len(response.read(MIB)) == MIB
-    pair.call(kill(pair.both[HOLDER]))
-    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
-        response.read()
-    connection.close()
-
-
-async def kill(gateway: Gateway) -> None:
-    gateway.kill()
-
-
-def test_a_dead_holder_is_replaced_and_until_then_503_says_when_to_come_again(
-    pair: Pair, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(forwarder, "_PATIENCE_S", 0.1)
-    pair.call(kill(pair.both[HOLDER]))
-    assert expect(pair.here.get("/box/f"), 503, "ServerBusy")["Retry-After"] == "1"
-    assert pair.counts.refused == 1
-    pair.advance(11)
-    expect(pair.here.get("/box/f"), 200)
-
-
-def test_a_silent_holder_is_waited_for_until_it_counts_as_dead(pair: Pair) -> None:
-    with Gate(pair, HOLDER) as gate:
-        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
-        assert gate.reached.wait(10)
-        pair.both[HOLDER].store.gateways.is_beating = False
-        pair.advance(11)
-        expect(answer.result(10), 503, "ServerBusy")
-    expect(pair.here.get("/box/f"), 200)
-
-
-def generation(pair: Pair) -> int:
-    (found,) = pair.both[HOLDER].services.held.of(ShareHolds)._shares
-    return found
-
-
-def test_a_share_that_has_moved_on_is_looked_for_again(pair: Pair) -> None:
-    """The gateway that was asked has lost the share to a third one, which gives it back."""
-    share, holder = generation(pair), pair.both[HOLDER]
-
-    async def moved() -> Any:
-        holder.services.held.of(ShareHolds).release(share)
-        third = holder.store.second()
-        hold = await third.gateways.hold(b"share/%d" % share)
-        assert hold is not None
-        return hold
-
-    hold = pair.call(moved())
-    stale = holder.store.gateways.run
-    gateways: Any = pair.both[OTHER].store.gateways
-    seen = gateways.holder
-    gateways.holder = lambda name: stale
-    answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"late")
-    until(lambda: holder.forwarding.counts.received > 0)
-    gateways.holder = seen
-    assert not answer.done()
-
-    async def give_back() -> None:
-        hold.release()
-
-    pair.call(give_back())
-    expect(answer.result(10), 201)
-    assert pair.there.get("/box/f").body[:4] == b"late"
-    assert holder.forwarding.counts.requests == 1, "no request goes two hops: this one was a read"
-
-
-def test_a_share_that_nobody_uses_moves_to_the_next_request(pair: Pair) -> None:
-    holds = pair.both[HOLDER].services.held.of(ShareHolds)
-    share = generation(pair)
-
-    async def idle() -> list[int]:
-        assert holds.release_idle(0.0, lambda _: False) == []
-        return holds.release_idle(IDLE_S, lambda _: False)
-
-    assert pair.call(idle()) == [share]
-    expect(pair.here.get("/box/f"), 200)
-    assert pair.counts.requests == 0
-    expect(pair.there.get("/box/f"), 200)
-    assert pair.both[HOLDER].forwarding.counts.requests == 1
-
-
-def test_a_gateway_that_closes_gives_its_shares_up_before_it_ends(pair: Pair) -> None:
-    pair.call(pair.both[HOLDER].forwarding.close())
-    expect(pair.here.get("/box/f"), 200)
-    assert pair.counts.requests == 0
-
-
-def test_a_mount_gets_a_share_that_the_other_gateway_serves_over_rest_alone(pair: Pair) -> None:
-    """Requests over REST can be forwarded, and clients of SMB cannot."""
-    services = pair.both[OTHER].services
-
-    async def mount() -> ShareAccess:
-        return await asyncio.ensure_future(connect_share(services, pair.here.account, "box"))
-
-    stop = threading.Event()
-    statuses: set[int] = set()
-
-    def read() -> None:
-        client = pair.at(HOLDER)
-        while not stop.is_set():
-            statuses.add(client.get("/box/f").status)
-        client.close()
-
-    reading = threading.Thread(target=read)
-    reading.start()
-    until(lambda: bool(statuses))
-    access = pair.call(mount())
-    until(lambda: pair.both[HOLDER].forwarding.counts.requests > 5)
-    stop.set()
-    reading.join()
-    assert statuses == {200}, "nobody noticed"
-    holder = pair.both[HOLDER].services
-    with pytest.raises(StorageError) as refused:
-        pair.call(connect_share(holder, pair.here.account, "box"))
-    assert refused.value.row.code == "ServerBusy", "a mounted share stays"
-    assert access.share == "box"
 
 
 def test_requests_in_turn_from_several_clients_are_all_answered(lasting: Pair) -> None:

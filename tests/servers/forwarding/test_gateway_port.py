@@ -22,7 +22,7 @@ from strongroom.services.core.copies.sources import LocalSource, SourceRequest
 from strongroom.wire.core.http import Headers, Request
 from tests.conformance.answer import expect
 from tests.conformance.client import HOST
-from tests.servers.forwarding.test_forwarding import HOLDER, OTHER, Pair
+from tests.servers.forwarding.pair import HOLDER, OTHER, Pair
 
 RUNS = GatewayRun(0, 1), GatewayRun(1, 2)
 HOP = Hop(RUNS[0], RUNS[1], "10.1.2.3", False, "", "the-id", True)
@@ -112,7 +112,7 @@ def test_a_restored_request_is_the_one_that_the_client_sent() -> None:
 def test_a_question_for_a_source_is_the_same_on_the_other_side() -> None:
     source = LocalSource("acct", "box", 7, "d/f", snapshot=9, trailing_dots=True)
     asked = questions.for_source(source, SourceRequest(authorization="Bearer x"))
-    assert asked == questions.SourceQuestion(source, SourceRequest()), "no token leaves the gateway"
+    assert asked == questions.ReadSource(source, SourceRequest()), "no token leaves the gateway"
     for question in (asked, questions.GiveUp(7)):
         assert questions.decoded(questions.encoded(question)) == question
 

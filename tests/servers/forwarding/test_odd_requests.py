@@ -9,7 +9,7 @@ import pytest
 from strongroom.limits import REQUEST_HEADERS_MAX
 from tests.conformance.client import raw
 from tests.conformance.sas import account_sas
-from tests.servers.forwarding.test_forwarding import HOLDER, OTHER, Pair
+from tests.servers.forwarding.pair import HOLDER, OTHER, Pair
 
 _OWN = (
     *(b"date:", b"x-ms-request-id:", b"last-modified:", b"etag:"),

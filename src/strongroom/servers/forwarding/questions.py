@@ -23,7 +23,7 @@ from strongroom.wire.core.http import Response
 HEADER: Final = "x-strongroom-answer"
 
 
-class SourceQuestion(msgspec.Struct, frozen=True, array_like=True, tag=True):
+class ReadSource(msgspec.Struct, frozen=True, array_like=True, tag=True):
     source: LocalSource
     wanted: SourceRequest
 
@@ -59,17 +59,17 @@ class _Yes(msgspec.Struct, frozen=True, array_like=True, tag=True):
     is_given_up: bool
 
 
-def encoded(question: SourceQuestion | GiveUp) -> bytes:
+def encoded(question: ReadSource | GiveUp) -> bytes:
     return msgspec.msgpack.encode(question)
 
 
-def decoded(text: bytes) -> SourceQuestion | GiveUp:
-    return msgspec.msgpack.decode(text, type=SourceQuestion | GiveUp)
+def decoded(text: bytes) -> ReadSource | GiveUp:
+    return msgspec.msgpack.decode(text, type=ReadSource | GiveUp)
 
 
-def for_source(source: LocalSource, wanted: SourceRequest) -> SourceQuestion:
+def for_source(source: LocalSource, wanted: SourceRequest) -> ReadSource:
     """Without the token, which was for the check of the source."""
-    return SourceQuestion(source, msgspec.structs.replace(wanted, authorization=None))
+    return ReadSource(source, msgspec.structs.replace(wanted, authorization=None))
 
 
 def given_up(is_given_up: bool) -> Response:

@@ -22,7 +22,7 @@ from strongroom.servers.forwarding import questions
 from strongroom.servers.forwarding.certificate import GatewayCertificate
 from strongroom.servers.forwarding.counts import ForwardCounts
 from strongroom.servers.forwarding.proofs import HEADER_CHARS_MAX, NOT_HERE, Proofs, restore
-from strongroom.servers.forwarding.questions import GiveUp, SourceQuestion
+from strongroom.servers.forwarding.questions import GiveUp, ReadSource
 from strongroom.servers.http.server import Exchange, HttpServer, HttpSettings
 from strongroom.servers.observers import watched
 from strongroom.servers.rationed_log import Ration, more
@@ -96,7 +96,7 @@ class _Receiver:
             self._pressure.refuse_upload(request)
         return await pipeline.respond(self._context, request)
 
-    async def _answered(self, question: SourceQuestion | GiveUp) -> Response:
+    async def _answered(self, question: ReadSource | GiveUp) -> Response:
         services = self._context.services
         holds = services.held.of(ShareHolds)
         if isinstance(question, GiveUp):

@@ -1,0 +1,127 @@
+"""A client or a gateway goes while a request is at another gateway."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from strongroom.servers.forwarding import forwarder
+from tests.conformance.answer import expect
+from tests.servers.forwarding.pair import (
+    FILE,
+    HOLDER,
+    MIB,
+    Gate,
+    Pair,
+    begun,
+    kill,
+    put_range,
+    until,
+)
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.stop()
+
+
+def test_the_holder_notices_that_the_client_has_gone(pair: Pair) -> None:
+    with Gate(pair, HOLDER) as gate:
+        sending = pair.here.begin("PUT", "/box/f?comp=range", put_range(0, 4), 4)
+        sending.send(b"gone")
+        assert gate.reached.wait(10)
+        (request,) = (one for one in begun(pair, HOLDER) if one.is_forwarded)
+        assert not request.is_disconnected
+        sending.abandon()
+        until(lambda: request.is_disconnected)
+    # As at the holder itself: what has begun is done.
+    until(lambda: pair.there.get("/box/f").body[:4] == b"gone")
+    assert pair.counts.failures == 0
+
+
+def test_a_holder_that_dies_before_its_answer_is_answered_503_and_not_asked_twice(
+    pair: Pair,
+) -> None:
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
+        assert gate.reached.wait(10)
+        pair.call(kill(pair.both[HOLDER]))
+        refused = expect(answer.result(10), 503, "ServerBusy")
+        assert refused["Retry-After"] == "1"
+        assert len([one for one in begun(pair, HOLDER) if one.is_forwarded]) == 1
+    assert pair.counts.failures == 1
+
+
+def test_what_may_have_been_done_is_not_sent_again(pair: Pair) -> None:
+    """The connection between the gateways ends, and both go on."""
+    expect(pair.here.get("/box/f"), 200)
+    listener: Any = pair.both[HOLDER].gateway_listener
+
+    async def cut() -> None:
+        for connection in listener._connections:
+            connection._transport.abort()
+
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"once")
+        assert gate.reached.wait(10)
+        pair.call(cut())
+        expect(answer.result(10), 503, "ServerBusy")
+    until(lambda: pair.there.get("/box/f").body[:4] == b"once")
+    assert len([one for one in begun(pair, HOLDER) if one.is_forwarded]) == 1
+
+
+def test_a_kept_connection_that_has_ended_is_replaced(pair: Pair) -> None:
+    """A read is sent again; a write finds out before it is sent."""
+    listener: Any = pair.both[HOLDER].gateway_listener
+
+    async def end() -> None:
+        listener.close_idle()
+
+    for method in ("GET", "PUT"):
+        expect(pair.here.get("/box/f"), 200)
+        pair.call(end())
+        until(lambda: listener.connection_count == 0)
+        target = "/box/f" if method == "GET" else "/box/f?comp=range"
+        headers = {} if method == "GET" else put_range(0, 4)
+        body = b"" if method == "GET" else b"more"
+        assert pair.here.send(method, target, headers, body).status in (200, 201)
+
+
+def test_a_holder_that_dies_within_its_answer_breaks_the_answer(pair: Pair) -> None:
+    expect(pair.there.put("/box/big", {**FILE, "x-ms-content-length": str(64 * MIB)}), 201)
+    connection = pair.here.connect()
+    full = f"{pair.here.prefix}/box/big"
+    fields = dict(pair.here.fields("GET", full, (), b"", "SharedKey"))
+    connection.request("GET", full, headers=fields)
+    response = connection.getresponse()
+    assert len(response.read(MIB)) == MIB
+    pair.call(kill(pair.both[HOLDER]))
+    with pytest.raises((http.client.IncompleteRead, ConnectionError)):
+        response.read()
+    connection.close()
+
+
+def test_a_dead_holder_is_replaced_and_until_then_503_says_when_to_come_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(forwarder, "_PATIENCE_S", 0.1)
+    pair.call(kill(pair.both[HOLDER]))
+    assert expect(pair.here.get("/box/f"), 503, "ServerBusy")["Retry-After"] == "1"
+    assert pair.counts.refused == 1
+    pair.advance(11)
+    expect(pair.here.get("/box/f"), 200)
+
+
+def test_a_silent_holder_is_waited_for_until_it_counts_as_dead(pair: Pair) -> None:
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
+        assert gate.reached.wait(10)
+        pair.both[HOLDER].store.gateways.is_beating = False
+        pair.advance(11)
+        expect(answer.result(10), 503, "ServerBusy")
+    expect(pair.here.get("/box/f"), 200)

@@ -1,0 +1,113 @@
+"""A share that moves from one gateway to another while requests come for it."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from strongroom.errors.core import StorageError
+from strongroom.services.file.handles.opening import connect_share
+from strongroom.services.file.opens.open_handle import ShareAccess
+from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
+from tests.conformance.answer import expect
+from tests.servers.forwarding.pair import (
+    HOLDER,
+    OTHER,
+    Pair,
+    generation,
+    put_range,
+    until,
+)
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    made = Pair()
+    yield made
+    made.stop()
+
+
+def test_a_share_that_has_moved_on_is_looked_for_again(pair: Pair) -> None:
+    """The gateway that was asked has lost the share to a third one, which gives it back."""
+    share, holder = generation(pair), pair.both[HOLDER]
+
+    async def moved() -> Any:
+        holder.services.held.of(ShareHolds).release(share)
+        third = holder.store.second()
+        hold = await third.gateways.hold(b"share/%d" % share)
+        assert hold is not None
+        return hold
+
+    hold = pair.call(moved())
+    stale = holder.store.gateways.run
+    gateways: Any = pair.both[OTHER].store.gateways
+    seen = gateways.holder
+    gateways.holder = lambda name: stale
+    answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"late")
+    until(lambda: holder.forwarding.counts.received > 0)
+    gateways.holder = seen
+    assert not answer.done()
+
+    async def give_back() -> None:
+        hold.release()
+
+    pair.call(give_back())
+    expect(answer.result(10), 201)
+    assert pair.there.get("/box/f").body[:4] == b"late"
+    assert holder.forwarding.counts.requests == 1, "no request goes two hops: this one was a read"
+
+
+def test_a_share_that_nobody_uses_moves_to_the_next_request(pair: Pair) -> None:
+    holds = pair.both[HOLDER].services.held.of(ShareHolds)
+    share = generation(pair)
+
+    async def idle() -> list[int]:
+        assert holds.release_idle(0.0, lambda _: False) == []
+        return holds.release_idle(IDLE_S, lambda _: False)
+
+    assert pair.call(idle()) == [share]
+    expect(pair.here.get("/box/f"), 200)
+    assert pair.counts.requests == 0
+    expect(pair.there.get("/box/f"), 200)
+    assert pair.both[HOLDER].forwarding.counts.requests == 1
+
+
+def test_a_gateway_that_closes_gives_its_shares_up_before_it_ends(pair: Pair) -> None:
+    pair.call(pair.both[HOLDER].forwarding.close())
+    expect(pair.here.get("/box/f"), 200)
+    assert pair.counts.requests == 0
+
+
+def test_a_mount_gets_a_share_that_the_other_gateway_serves_over_rest_alone(pair: Pair) -> None:
+    """Requests over REST can be forwarded, and clients of SMB cannot."""
+    services = pair.both[OTHER].services
+
+    async def mount() -> ShareAccess:
+        return await asyncio.ensure_future(connect_share(services, pair.here.account, "box"))
+
+    stop = threading.Event()
+    statuses: set[int] = set()
+
+    def read() -> None:
+        client = pair.at(HOLDER)
+        while not stop.is_set():
+            statuses.add(client.get("/box/f").status)
+        client.close()
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    until(lambda: bool(statuses))
+    access = pair.call(mount())
+    until(lambda: pair.both[HOLDER].forwarding.counts.requests > 5)
+    stop.set()
+    reading.join()
+    assert statuses == {200}, "nobody noticed"
+    holder = pair.both[HOLDER].services
+    with pytest.raises(StorageError) as refused:
+        pair.call(connect_share(holder, pair.here.account, "box"))
+    assert refused.value.row.code == "ServerBusy", "a mounted share stays"
+    assert access.share == "box"
