@@ -76,6 +76,12 @@ def test_a_proof_is_for_one_request_to_one_run_with_one_certificate() -> None:
         assert proven(text, **change) is None, change
 
 
+@pytest.mark.parametrize("secret", [b"", b"short"])
+def test_a_store_without_a_secret_proves_nothing(secret: bytes) -> None:
+    with pytest.raises(ValueError, match="no secret"):
+        Proofs(secret)
+
+
 @pytest.mark.parametrize(
     "change",
     [

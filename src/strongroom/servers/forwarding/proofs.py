@@ -24,9 +24,9 @@ from strongroom.wire.core.http import Headers, Request
 HEADER: Final = "x-strongroom-forwarded"
 NOT_HERE: Final = "x-strongroom-not-here"
 """A header of a refusal: the share is not at the gateway that was asked, and nothing was done."""
+_SECRET_BYTES_MIN: Final = 32
 _PURPOSE: Final = b"strongroom forwarded request 1"
 HEADER_CHARS_MAX: Final = 16 * 1024
-_SECRET_BYTES_MIN: Final = 32
 
 
 class Hop(msgspec.Struct, frozen=True, array_like=True):
@@ -59,12 +59,12 @@ class Proofs:
     Arguments:
         secret: of the store.
 
-    Raises: ValueError for a secret that anybody could have.
+    Raises: ValueError: the store has none. Anybody could make a proof with an empty one.
     """
 
     def __init__(self, secret: bytes) -> None:
         if len(secret) < _SECRET_BYTES_MIN:
-            raise ValueError("the store has no secret for its gateways")
+            raise ValueError("the store has no secret by which its gateways could know each other")
         self._secret = secret
 
     def header(self, request: Request, hop: Hop, fingerprint: bytes) -> str:
