@@ -65,7 +65,8 @@ async def _read(bodies: FolderBodies, body_id: int) -> bytes:
 
 
 async def _found(bodies: FolderBodies) -> dict[int, int]:
-    return {one.id: one.size_bytes async for page in bodies.found() for one in page}
+    ids = [one async for page in bodies.ids() for one in page]
+    return {one.id: one.size_bytes for one in await bodies.states([*ids, 1])}
 
 
 def test_a_body_comes_back_is_found_and_is_removed(tmp_path: Path) -> None:

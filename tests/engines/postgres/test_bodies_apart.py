@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -169,8 +169,8 @@ def test_what_nobody_needs_stays_for_a_week(attempt: Callable[[Trial], None]) ->
 def _without_fresh_read() -> Iterator[None]:
     """Every old file counts as one without a row."""
 
-    async def all_of(_: ApartSweep, ids: list[int]) -> list[int]:
-        return ids
+    async def all_of(_: ApartSweep, ids: Sequence[int]) -> list[int]:
+        return list(ids)
 
     with mock.patch.object(ApartSweep, "_unowned", all_of):
         yield

@@ -41,7 +41,7 @@ class BodyMissing(EngineError):
 
 
 class FoundBody(NamedTuple):
-    """A body that a place has, whoever owns it.
+    """A body that a place has.
 
     Attributes:
         age_s: since it was written, by the clock of the place.
@@ -110,9 +110,13 @@ class BodyStore(Protocol):
         """Those that do not exist are passed over. Raises: BodiesAway."""
         ...
 
-    def found(self) -> AsyncIterator[Sequence[FoundBody]]:
-        """Yield all bodies, some at once, in no order. One that is written or removed meanwhile may
-        be left out. Raises: BodiesAway."""
+    def ids(self) -> AsyncIterator[Sequence[int]]:
+        """Yield the ids of all bodies, some at once, in no order. One that is written or removed
+        meanwhile may be left out. Raises: BodiesAway."""
+        ...
+
+    async def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
+        """Return what is known of bodies, without those that do not exist. Raises: BodiesAway."""
         ...
 
     async def look(self) -> BodiesMark:

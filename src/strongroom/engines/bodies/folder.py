@@ -91,10 +91,14 @@ class FolderBodies:
         self._check()
         await self.call(functools.partial(self._folder.remove, body_ids), limit_s=_SYNC_S)
 
-    async def found(self) -> AsyncIterator[Sequence[FoundBody]]:
+    async def ids(self) -> AsyncIterator[Sequence[int]]:
         for number in range(self._folder.folders):
             self._check()
-            yield await self.call(functools.partial(self._folder.found, number), limit_s=_SYNC_S)
+            yield await self.call(functools.partial(self._folder.ids, number), limit_s=_SYNC_S)
+
+    async def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
+        self._check()
+        return await self.call(functools.partial(self._folder.states, body_ids), limit_s=_SYNC_S)
 
     async def look(self) -> BodiesMark:
         try:

@@ -118,11 +118,17 @@ class BodyFolder:
             except FileNotFoundError:
                 continue
 
-    def found(self, number: int) -> list[FoundBody]:
-        """Return the bodies in one of the folders."""
+    def ids(self, number: int) -> list[int]:
+        """Return the ids of the bodies in one of the folders."""
+        names = filter(_NAME.fullmatch, self._root.names(_FOLDERS[number]))
+        return [
+            one for one in (int(name, 16) for name in names) if folder_of(one) == _FOLDERS[number]
+        ]
+
+    def states(self, body_ids: Sequence[int]) -> list[FoundBody]:
         # The mark was written seconds ago, by the clock that the ages of bodies have.
         now = self._root.state(MARK)[1]
-        return list(_bodies_in(self._root, _FOLDERS[number], now))
+        return list(_states(self._root, body_ids, now))
 
     @property
     def folders(self) -> int:
@@ -201,11 +207,10 @@ def _has_bodies(root: OpenFolder) -> bool:
     ) or any(f"{_BODIES}/{one}" not in _FOLDERS for one in root.names(_BODIES))
 
 
-def _bodies_in(root: OpenFolder, folder: str, now: float) -> Iterator[FoundBody]:
-    for name in root.names(folder):
-        if _NAME.fullmatch(name) and name_of(int(name, 16)) == f"{folder}/{name}":
-            try:
-                size_bytes, changed = root.state(f"{folder}/{name}")
-            except FileNotFoundError:
-                continue  # it was removed just now
-            yield FoundBody(int(name, 16), size_bytes, now - changed)
+def _states(root: OpenFolder, body_ids: Sequence[int], now: float) -> Iterator[FoundBody]:
+    for body_id in body_ids:
+        try:
+            size_bytes, changed = root.state(name_of(body_id))
+        except FileNotFoundError:
+            continue  # it was removed just now
+        yield FoundBody(body_id, size_bytes, now - changed)

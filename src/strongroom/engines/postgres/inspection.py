@@ -182,12 +182,9 @@ class StoreInspection:
         with psycopg.connect(self._url, autocommit=True) as later:
             later.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self._schema())))
             for number in range(folder.folders):
-                bodies = folder.found(number)
-                ids = [one.id for one in bodies]
+                ids = folder.ids(number)
                 owned = {one for (one,) in later.execute(_OWNED, (ids, ids)).fetchall()}
-                for body in bodies:
-                    if body.id in owned:
-                        continue
+                for body in folder.states([one for one in ids if one not in owned]):
                     if body.age_s > self._keep_s:
                         days = f"{body.age_s / 86400:.0f} days"
                         yield Finding(

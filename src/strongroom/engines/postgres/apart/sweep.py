@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from typing import Final
 
 from strongroom.engines.bodies.base import BodyStore
@@ -24,6 +24,7 @@ from strongroom.engines.postgres.sql.schema import (
 )
 
 KEEP_DROPPED_S: Final = 7 * 24 * 3600
+_ASKED_MAX: Final = 4096
 _ORPHANS_S: Final = 6 * 3600.0
 _log = logging.getLogger(__name__)
 
@@ -73,15 +74,27 @@ class ApartSweep:
         """Remove bodies that have no row. They were on their way to a gateway that died, or belong
         to a state before the database was recovered."""
         count = 0
-        async for page in self._store.found():
-            old = [body.id for body in page if body.age_s > self._keep_s]
-            # The rows are asked after the bodies were found: a row comes after its body.
-            if old and (orphans := await self._unowned(old)) and await self._turns.may_remove():
-                await self._store.remove(orphans)
-                count += len(orphans)
+        async for ids in self._store.ids():
+            for at in range(0, len(ids), _ASKED_MAX):
+                count += await self._remove_unowned(ids[at : at + _ASKED_MAX])
         if count:
             _log.info("%d bodies without an owner were removed from %s", count, self._store.shown)
 
-    async def _unowned(self, ids: list[int]) -> list[int]:
+    async def _remove_unowned(self, ids: Sequence[int]) -> int:
+        """Remove those of these bodies that are old and have no row; return how many."""
+        # Few are left, so the place tells the ages of few.
+        young_and_old = await self._store.states(await self._unowned(ids))
+        old = [body.id for body in young_and_old if body.age_s > self._keep_s]
+        # The rows are asked again, after the ages: a row comes after its body.
+        if not old or not (orphans := await self._unowned(old)):
+            return 0
+        if not await self._turns.may_remove():
+            return 0
+        await self._store.remove(orphans)
+        return len(orphans)
+
+    async def _unowned(self, ids: Sequence[int]) -> list[int]:
+        if not ids:
+            return []
         rows = (await self._pool.run(UNOWNED, wire.int8s(ids))).rows
         return [wire.number_of(row[0] or b"") for row in rows]

@@ -58,6 +58,7 @@ class Turns:
         self._right: ExclusiveRight | None = None
         self._own: BodiesMark | None = None
         self._since_s = 0.0
+        self._tending = asyncio.Lock()
 
     async def look(self) -> BodiesMark:
         """Compare the mark with the database.
@@ -75,7 +76,10 @@ class Turns:
 
     async def tend(self) -> None:
         """Look, and write the next turn if this gateway has the right to. Raises as `look`."""
-        mark = await self.look()
+        async with self._tending:
+            await self._tend(await self.look())
+
+    async def _tend(self, mark: BodiesMark) -> None:
         now_s = asyncio.get_running_loop().time()
         if self._right is None or self._right.is_lost:
             self.release()  # once lost, it stays lost, and nobody else gets it before
