@@ -429,10 +429,12 @@ def check_exposure(settings: Settings, accounts: Iterable[Account]) -> None:
                 "sign a reset. Give accounts of your own, or leave --allow-reset out."
             )
         if not settings.allow_development_key:
+            database = settings.store if accounts_in_store(settings) else None
+            add = "strongroom account add NAME" + (f" {database.flags}" if database else "")
             raise ConfigError(
                 f"{exposed!r} can be reached from other machines, and the key of "
                 f"account {account.name!r} is the development key, which everybody knows. Add an "
-                "account of your own (strongroom account add NAME), or say --allow-development-key."
+                f"account of your own ({add}), or say --allow-development-key."
             )
 
 

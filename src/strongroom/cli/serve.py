@@ -30,8 +30,9 @@ connection string UseDevelopmentStorage=true works, and keeps its data in
 
 Accounts come from --account, from the environment (STRONGROOM_ACCOUNTS, else
 AZURITE_ACCOUNTS: NAME:KEY or NAME:KEY1:KEY2, with ; between accounts) and from
-the accounts file, which is read again when it has changed. If no account is
-given, the development account is served.
+the accounts file, which is read again when it has changed. With --store they lie in
+the store in place of that file. If no account is given, the development account is
+served.
 
 Each flag has an environment variable: STRONGROOM_ and its name in capitals,
 with _ for -, such as STRONGROOM_BLOB_PORT. A switch is true or false there, and

@@ -141,7 +141,12 @@ _ADDRESSES: Final = Section(
 _ACCOUNTS: Final = Section(
     "Accounts",
     (
-        Flag("accounts-file", kinds.FILE, "Accounts file (default: accounts.json in --data)."),
+        Flag(
+            "accounts-file",
+            kinds.FILE,
+            "Accounts file. Default: accounts.json in --data; with --store, the accounts in the "
+            "store.",
+        ),
         Flag(
             "account",
             kinds.text("NAME:KEY"),
@@ -323,7 +328,11 @@ _TOKENS: Final = Section(
             kinds.text(),
             "Accept bearer tokens of this tenant only (their claim tid).",
         ),
-        Flag("roles-file", kinds.FILE, "Roles file (default: roles.json in --data)."),
+        Flag(
+            "roles-file",
+            kinds.FILE,
+            "Roles file. Default: roles.json in --data; with --store, the roles in the store.",
+        ),
     ),
 )
 

@@ -26,8 +26,9 @@ class AccountKeys(msgspec.Struct, frozen=True, kw_only=True):
         keys: how many there are.
         has_known_key: whether one of them is the key of emulators, which is published.
         is_operator: whether its key sees the whole server.
-        source: "file" the accounts file, "start" a flag or variable of the server's start,
-            "development" the account that is served while no other is given.
+        source: "file" the accounts file, "store" the store, which is a database, "start" a flag or
+            variable of the server's start, "development" the account that is served while no other
+            is given.
         rotate_command: makes a new first key; "" where no command can. For the development account
             it adds an account, which takes its place.
         remove_command: ends the second key; "" if there is none.
@@ -64,7 +65,7 @@ class AccessOverview(msgspec.Struct, frozen=True, kw_only=True):
         account: the account of the key that asks; None with a token.
         accounts: all of them.
         accounts_flag, roles_flag: to be put behind commands, so that they change this server's
-            files; "" if it has none.
+            files or store; "" if it has neither.
         roles: those in the account of a key, those of a token's own principal, all for operators.
         add_role_command: with placeholders for the role and the principal.
         takes_tokens: whether bearer tokens are accepted at all.
