@@ -164,5 +164,7 @@ class PostgresGateways:
 
         try:
             await self._members.change(rule)
+            # So the others see at once which works are theirs now.
+            await self._members.tell("beat")
         except Unavailable:
             _log.warning("the gateway could not leave in order; others wait 10 s for it")

@@ -148,6 +148,10 @@ class SharedTable:
         """Tell all other gateways soon. It is a hint, which may be lost."""
         self._do(self._in_turn(functools.partial(self._send, payload)))
 
+    async def tell(self, payload: str) -> None:
+        """Like `send`, and return when it was sent. Raises: Unavailable."""
+        await self._limited(self._in_turn(functools.partial(self._send, payload)))
+
     async def _send(self, payload: str, session: DatabaseSession) -> None:
         assert self.seen is not None
         channel = channel_of(self.seen.salt)
