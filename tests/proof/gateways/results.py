@@ -40,18 +40,18 @@ class Result(msgspec.Struct, frozen=True):
     commit: str
     seed: int
     acknowledged: int
-    lost: int
-    twice: int
-    miscounted: int
-    operations: int
-    refused: dict[int, int]
-    busy: float
-    busy_within: float
-    window_s: float
-    gap_s: float
-    kept_s: list[tuple[float, float]]
     seconds: float
     failures: list[str]
+    lost: int = 0
+    twice: int = 0
+    miscounted: int = 0
+    operations: int = 0
+    refused: dict[int, int] = {}
+    busy: float = 0.0
+    busy_within: float = 0.0
+    window_s: float = 0.0
+    gap_s: float = 0.0
+    kept_s: list[tuple[float, float]] = []
     more: dict[str, float] = {}
 
 
