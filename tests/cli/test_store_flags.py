@@ -75,7 +75,8 @@ def test_what_is_no_folder_of_bodies_is_refused() -> None:
     ],
 )
 def test_a_gateway_may_name_its_address(text: str, address: tuple[str, int]) -> None:
-    found = settings({"store": [URL], "gateway-address": [text]}).store
+    typed = {"store": [URL], "store-mode": ["active-active"], "gateway-address": [text]}
+    found = settings(typed).store
     assert found is not None
     assert found.gateway_address == address
 
@@ -144,6 +145,7 @@ def test_a_file_that_others_may_write_is_refused(tmp_path: Path) -> None:
         (("--store", URL, "--store-quota", "5GB"), "give a size such as"),
         (("--store", URL, "--store-schema", 'a"b'), "give a name of lower-case letters"),
         (("--gateway-address", "10.0.0.1"), "does nothing without --store or --store-file"),
+        (("--store", URL, "--gateway-address", "10.0.0.1"), "needs --store-mode active-active"),
         (("--store", URL, "--gateway-address", "0.0.0.0"), "another machine can connect to"),
         (("--store", URL, "--gateway-address", "[::]:5"), "another machine can connect to"),
         (("--store", URL, "--gateway-address", "h:70000"), "give an address like"),

@@ -101,6 +101,14 @@ def database_settings(values: Values) -> DatabaseSettings | None:
     else:
         return None
     keep_s = values.one("keep-dropped", int)
+    mode = StoreMode(values.known("store-mode", str))
+    address = values["gateway-address"]
+    if address.value is not None and mode is not StoreMode.ACTIVE_ACTIVE:
+        fail(
+            exit_of(address.source),
+            f"{address.label} needs --store-mode {StoreMode.ACTIVE_ACTIVE.value}: only there do "
+            "gateways talk to each other",
+        )
     return DatabaseSettings(
         url,
         connections=values.known("store-connections", int),
@@ -109,7 +117,7 @@ def database_settings(values: Values) -> DatabaseSettings | None:
         needs_standby=values.known("store-needs-standby", bool),
         bodies=values.one("bodies", str),
         keep_dropped_s=DEFAULT_KEEP_DROPPED_S if keep_s is None else keep_s,
-        mode=StoreMode(values.known("store-mode", str)),
+        mode=mode,
         gateway_address=values.one("gateway-address", GatewayAddress),
         file=file,
     )

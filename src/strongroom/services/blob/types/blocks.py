@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -106,18 +107,15 @@ async def _put_staged(
     upload = await gates.read_upload(services, partition)
     refs = await _staged_with_id(services, partition, upload, call.input.block_id)
     earlier = reads.add_all(refs, blob_records.STAGED)
-    count: _Count = OwnCount(gateway)
-
-    def stage(state: BlobState, change: BlobChange) -> None:
-        _stage(call, received, earlier, count, state, change)
-
+    stage = partial(_stage, call, received, earlier)
     try:
-        await changing.change_blob(services, call, stage, reads, gateway_keys.upload(gateway))
+        alone = partial(stage, OwnCount(gateway))
+        await changing.change_blob(services, call, alone, reads, gateway_keys.upload(gateway))
     except uploads.ShareNeeded:
         read = await uploads.read_all(services, partition)
-        count = CountAmongAll(gateway, read, read.add_others(reads, partition))
+        among_all = CountAmongAll(gateway, read, read.add_others(reads, partition))
         try:
-            await changing.change_blob(services, call, stage, reads)
+            await changing.change_blob(services, call, partial(stage, among_all), reads)
         except Stale:
             return False
     return True
