@@ -75,6 +75,7 @@ def test_what_is_no_folder_of_bodies_is_refused() -> None:
     ],
 )
 def test_a_gateway_may_name_its_address(text: str, address: tuple[str, int]) -> None:
+    typed: dict[str, Sequence[str]]
     typed = {"store": [URL], "store-mode": ["active-active"], "gateway-address": [text]}
     found = settings(typed).store
     assert found is not None
