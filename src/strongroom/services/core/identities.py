@@ -62,6 +62,8 @@ class IdentityTable:
         items = await self._engine.read_range(self._partition, False, b"", None, _ITEMS_MAX)
         if not items:
             return IdentityRows()
+        if len(items) == _ITEMS_MAX:
+            raise DamagedRecord(f"the store has over {_ITEMS_MAX} records of accounts or roles")
         version = next((one.version for one in items if one.name == self.changed.key.name), None)
         return IdentityRows(version, identity_rows.rows_of(items))
 

@@ -139,8 +139,9 @@ class Waiting:
             await self._take_ticket(waiter, deadline)
             if not waiter.at_front.done():
                 first = asyncio.FIRST_COMPLETED
+                left_s = max(0.0, deadline - loop.time())
                 await asyncio.wait(
-                    (waiter.at_front, disconnected), timeout=wait_s, return_when=first
+                    (waiter.at_front, disconnected), timeout=left_s, return_when=first
                 )
                 if disconnected.done() or not waiter.at_front.done():
                     raise timeout_error
