@@ -26,9 +26,8 @@ class AccountKeys(msgspec.Struct, frozen=True, kw_only=True):
         keys: how many there are.
         has_known_key: whether one of them is the key of emulators, which is published.
         is_operator: whether its key sees the whole server.
-        source: "file" the accounts file, "store" the store, which is a database, "start" a flag or
-            variable of the server's start, "development" the account that is served while no other
-            is given.
+        source: "file" the accounts file, "store" the database, "start" a flag or variable of the
+            server's start, "development" while no account is given.
         rotate_command: makes a new first key; "" where no command can. For the development account
             it adds an account, which takes its place.
         remove_command: ends the second key; "" if there is none.
