@@ -96,7 +96,10 @@ class Forwarder:
         if peer is None:
             return
         try:
-            await self._asked(peer, lambda to: self._exchange(to, _no_request(), None, question))
+            await self._exchange(peer, _no_request(), None, question)
+        except PeerUnreachable as error:
+            self._cannot_ask(peer, error)
+            return
         except StorageError:
             return  # it was lost meanwhile
         loop = asyncio.get_running_loop()
@@ -115,15 +118,21 @@ class Forwarder:
         began = loop.time()
         while True:
             peer = self._holder(generation)
-            response = None if peer is None else await self._asked(peer, exchange)
+            try:
+                response = None if peer is None else await exchange(peer)
+            except PeerUnreachable as error:
+                self._cannot_ask(peer, error)
+                peer = response = None
             if response is not None:
                 return response
+            # A gateway that was asked and has no share: what this one saw of the table is old.
+            take = self._is_here if peer is None else self._gets
+            if await take(generation):
+                return None
             if loop.time() - began > _PATIENCE_S:
                 self._counts.refused += 1
                 raise served_elsewhere()
             await asyncio.sleep(_LOOK_EVERY_S)
-            if await self._is_here(generation):
-                return None
 
     async def _is_here(self, generation: int) -> bool:
         """Whether this gateway has the share, or gets it now."""
@@ -133,6 +142,9 @@ class Forwarder:
             # A question to the store for each forwarded request would cost more than the request.
             if holder not in (None, own) and not self._gateways.has_ended(holder):
                 return False
+        return await self._gets(generation)
+
+    async def _gets(self, generation: int) -> bool:
         return await self._holds.take(self._services, generation)
 
     async def _require_here(self, generation: int) -> None:
@@ -148,15 +160,9 @@ class Forwarder:
             return None
         return self._peers.of(holder)
 
-    async def _asked(
-        self, peer: Peer, exchange: Callable[[Peer], Awaitable[Response | None]]
-    ) -> Response | None:
-        """None = nothing was done there."""
-        try:
-            return await exchange(peer)
-        except PeerUnreachable as error:
+    def _cannot_ask(self, peer: Peer | None, error: PeerUnreachable) -> None:
+        if peer is not None:
             self._failed(peer.run, f"gateway {peer.run.number} cannot be asked: {error}")
-            return None
 
     async def _exchange(
         self, peer: Peer, request: Request, whole: bytes | None, question: bytes = b""

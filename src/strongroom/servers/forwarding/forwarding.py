@@ -36,6 +36,7 @@ from strongroom.services.file.opens.share_holds import ShareHolds
 
 _SWEEP_EVERY_S: Final = 1.0
 _DRAIN_S: Final = 5.0
+_FAREWELL_S: Final = 0.1
 
 
 OpenListener = Callable[[RequestedListener, str], Awaitable[int]]
@@ -93,11 +94,16 @@ class Forwarding:
         if self._sweep is not None:
             self._sweep.cancel()
             await asyncio.gather(self._sweep, return_exceptions=True)
-        services = self._services
+        services, listener = self._services, self._listener
         opens = services.held.of(Opens)
         services.held.of(ShareHolds).release_unused(opens.has_opens_in)
-        if self._listener is not None:
-            await self._listener.drain(_DRAIN_S)
+        if listener is not None:
+            # The others learn with their next answers that their connections end. A request that
+            # meets the end of its connection would have no answer.
+            listener.draining = True
+            await asyncio.sleep(_FAREWELL_S)
+            services.held.of(ShareHolds).release_unused(opens.has_opens_in)
+            await listener.drain(_DRAIN_S)
         self._peers.close()
 
     async def _run(self) -> None:

@@ -93,6 +93,7 @@ class ShareHolds:
         self._shares: dict[int, _Held] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
         self._yielding: dict[int, float] = {}
+        self._is_stopping = False
         self.ask: Callable[[int], Awaitable[None]] | None = None
 
     def has(self, generation: int) -> bool:
@@ -190,6 +191,8 @@ class ShareHolds:
 
     def _is_yielded(self, generation: int) -> bool:
         """Whether it is being given up to another gateway, or was just now."""
+        if self._is_stopping:
+            return True
         until = self._yielding.get(generation)
         if until is None:
             return False
@@ -199,8 +202,9 @@ class ShareHolds:
         return False
 
     def release_unused(self, has_opens: Callable[[int], bool]) -> None:
-        """Give up the shares that nobody uses now, since this server stops. `has_opens`: as for
-        release_idle."""
+        """Give up the shares that nobody uses now, and take no more: this server stops.
+        `has_opens`: as for release_idle."""
+        self._is_stopping = True
         for generation in self._unused(has_opens):
             self.release(generation)
 
