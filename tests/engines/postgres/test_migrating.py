@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
+from unittest import mock
 
 import psycopg
 import pytest
@@ -16,7 +16,11 @@ from strongroom.engines.base import StorageEngine, Unavailable
 from strongroom.engines.postgres import migrating
 from strongroom.engines.postgres.assembly import PostgresOptions, init_store, open_store
 from strongroom.engines.postgres.migrating import migrate_store
-from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+from strongroom.engines.postgres.sessions.session import (
+    DatabaseSession,
+    DatabaseUnfit,
+    StatementResult,
+)
 from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.engines.postgres.sql.versions import VERSION, lacking_version, unfit_version
 from strongroom.engines.postgres.status import store_status
@@ -27,6 +31,7 @@ from strongroom.values import TICKS_PER_S
 from tests.coordination.servers import PostgresServer
 from tests.engines.postgres import faults
 from tests.engines.postgres.load import Load, Verdict
+from tests.engines.postgres.patience import until
 from tests.engines.postgres.servers import Administrator
 from tests.engines.postgres.subject import PostgresSubject
 from tests.engines.postgres.version_1 import make_version_1, version_of
@@ -36,6 +41,7 @@ ON_VERSION_1 = (
     membership.a_dead_gateway_blocks_nothing_and_commits_nothing,
     failures.a_restart_decides_what_became_of_an_unknown_commit,
 )
+_SESSIONS: Final = "SELECT FROM pg_stat_activity WHERE application_name = 'strongroom'"
 _COLUMNS = """
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage,
     pg_get_expr(d.adbin, d.adrelid), c.reloptions
@@ -194,7 +200,7 @@ async def _with_older_program(
 def test_while_a_gateway_knows_only_version_1_nothing_is_migrated(
     postgres: PostgresServer, administrator: Administrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "LATE_TICKS", 2 * TICKS_PER_S)
+    monkeypatch.setattr(migrating, "LATE_TICKS", TICKS_PER_S)
     with version_1(administrator) as schema:
         text, version = asyncio.run(_with_older_program(postgres.url, schema, administrator))
         assert version == 1
@@ -202,34 +208,40 @@ def test_while_a_gateway_knows_only_version_1_nothing_is_migrated(
         assert version_of(administrator, schema) == VERSION
 
 
+@contextmanager
+def _cut_after(count: int) -> Iterator[list[int]]:
+    """The connection is lost when so many statements were sent. Yields how many there were."""
+    sent = [0]
+    ended = DatabaseSession._ended
+
+    async def cut(session: DatabaseSession) -> StatementResult:
+        sent[0] += 1
+        if sent[0] == count:
+            session._pq.flush()
+            session.close()
+        return await ended(session)
+
+    with mock.patch.object(DatabaseSession, "_ended", cut):
+        yield sent
+
+
 def test_a_migration_that_is_cut_has_happened_or_not(
     postgres: PostgresServer, administrator: Administrator
 ) -> None:
-    chance = random.Random(1)
-    sessions = "FROM pg_stat_activity WHERE application_name = 'strongroom'"
-
-    async def cut(schema: str) -> None:
-        migration = asyncio.create_task(migrate_store(postgres.url, schema, silent))
-        await asyncio.sleep(chance.random() * 0.1)
-        if chance.random() < 0.5:
-            administrator.run(f"SELECT pg_terminate_backend(pid) {sessions}")
-        else:
-            migration.cancel()
-        await asyncio.gather(migration, return_exceptions=True)
-
-    found = set()
-    with version_1(administrator) as schema:
-        for _ in range(12):
-            asyncio.run(cut(schema))
-            version = version_of(administrator, schema)
-            table = {1: "outcomes", 2: "slots"}[version]
-            assert administrator.run(f"SELECT 1 FROM {schema}.{table} LIMIT 1") is not None
-            found.add(version)
-            if version == VERSION:
-                administrator.run(f"DROP SCHEMA {schema} CASCADE")
-                make_version_1(administrator, schema)
+    """After each of its last statements, which are the whole transaction."""
+    with version_1(administrator) as schema, _cut_after(0) as sent:
         asyncio.run(migrate_store(postgres.url, schema, silent))
-        assert version_of(administrator, schema) == VERSION
+    found = set()
+    for count in range(sent[0] - 6, sent[0] + 1):
+        with version_1(administrator) as schema:
+            with _cut_after(count), pytest.raises(Unavailable):
+                asyncio.run(migrate_store(postgres.url, schema, silent))
+            until(lambda: not administrator.run(_SESSIONS), "a session stays")
+            version = version_of(administrator, schema)
+            found.add(version)
+            administrator.run(f"SELECT FROM {schema}.{'outcomes' if version == 1 else 'slots'}")
+            asyncio.run(migrate_store(postgres.url, schema, silent))
+            assert version_of(administrator, schema) == VERSION
     assert found == {1, VERSION}
 
 
@@ -237,7 +249,7 @@ def test_a_transaction_that_holds_the_tables_does_not_hold_up_commits_for_long(
     postgres: PostgresServer, administrator: Administrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As a pg_dump does."""
-    monkeypatch.setattr(migrating, "_PATIENCE_TICKS", 2 * TICKS_PER_S)
+    monkeypatch.setattr(migrating, "_PATIENCE_TICKS", TICKS_PER_S // 2)
 
     async def trial(schema: str, dump: psycopg.Connection) -> Verdict:
         async with faults.gateways(1, postgres.url, schema) as stores:
