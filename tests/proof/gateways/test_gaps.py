@@ -134,7 +134,7 @@ def _shared(serving: Serving, seed: int, *, is_clean: bool) -> float:
 
 def _copied(serving: Serving, seed: int, *, is_clean: bool) -> float:
     """Begin a copy at a gateway and end that one. Return how long the copy took then."""
-    runs, target, body = seed % 2, f"/gaps/copy{seed}", b"copied " * 3_000_000
+    runs, target, body = seed % 2, f"/gaps/copy{seed}", b"copied " * 30_000
     own, other = only(serving, runs), only(serving, 1 - runs)
     with Sources() as sources:
         source = sources.add(f"/{seed}", Source(body, held=True))
