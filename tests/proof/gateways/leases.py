@@ -20,7 +20,7 @@ from strongroom.testing.history import CompletedCall, History, Verdict, check
 from strongroom.testing.models import Acquire, LeaseAnswer, LeaseModel, Release, Renew
 from tests.conformance.answer import Answer
 from tests.conformance.client import Client
-from tests.proof.gateways.ways import LOST, NotDone
+from tests.proof.gateways.ways import LOST, WAIT, NotDone
 
 LEASE_S: Final = 15
 _ASKED_EVERY_S: Final = 0.25
@@ -30,9 +30,13 @@ _OTHER: Final = "bbbbbbbb-0000-4000-8000-{:012x}"
 _NOTHING: Final = LeaseAnswer(0)
 
 
-def act_on(client: Client, target: str, action: str, **fields: str | int) -> Answer:
-    """Send one action on a blob's lease."""
+def act_on(
+    client: Client, target: str, action: str, *, wait_s: int = 0, **fields: str | int
+) -> Answer:
+    """Send one action on a blob's lease, which waits for so long."""
     headers = {f"x-ms-{name.replace('_', '-')}": str(value) for name, value in fields.items()}
+    if wait_s:
+        headers[WAIT] = str(wait_s)
     return client.put(f"{target}?comp=lease", {"x-ms-lease-action": action, **headers})
 
 
@@ -48,8 +52,9 @@ class Leases:
         self._lock = threading.Lock()
 
     def client(self, number: int, seed: int, client: Client) -> Callable[[], None]:
-        """Return what a client does again and again."""
+        """Return what a client does again and again. Every second client waits for its leases."""
         chance, held = random.Random(f"{seed} lease {number}"), dict[str, str]()
+        wait_s = number % 2
 
         def act() -> None:
             target = chance.choice(self._targets)
@@ -63,7 +68,7 @@ class Leases:
                 del held[target]
             record = self._history.invoke(f"client {number}", target, call)
             try:
-                answer = _send(client, target, call)
+                answer = _send(client, target, call, wait_s)
             except NotDone:
                 record.returned(_NOTHING)
                 raise
@@ -90,11 +95,16 @@ def _next(chance: random.Random, held: str | None, proposed: str) -> Acquire | R
     return Renew(held) if chance.randrange(2) else Release(held)
 
 
-def _send(client: Client, target: str, call: Hashable) -> LeaseAnswer:
+def _send(client: Client, target: str, call: Hashable, wait_s: int) -> LeaseAnswer:
     match call:
         case Acquire(proposed):
             answer = act_on(
-                client, target, "acquire", proposed_lease_id=proposed or "", lease_duration=-1
+                client,
+                target,
+                "acquire",
+                wait_s=wait_s,
+                proposed_lease_id=proposed or "",
+                lease_duration=-1,
             )
             return LeaseAnswer(answer.status, answer.get("x-ms-lease-id"))
         case Renew(lease_id):
@@ -157,12 +167,14 @@ class AwaitedEnd:
         answered."""
         for lease_id in ids:
             asked = time.monotonic()
-            fields: dict[str, str | int] = {
-                "proposed_lease_id": lease_id,
-                "lease_duration": LEASE_S,
-            }
             with suppress(NotDone, *LOST):
-                answer = act_on(client, self._target, "acquire", **fields)
+                answer = act_on(
+                    client,
+                    self._target,
+                    "acquire",
+                    proposed_lease_id=lease_id,
+                    lease_duration=LEASE_S,
+                )
                 if answer.status == 201:
                     return asked, time.monotonic()
                 assert answer.status == 409, answer

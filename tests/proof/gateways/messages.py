@@ -14,6 +14,7 @@ from strongroom.testing.history import CompletedCall, Verdict, check
 from tests.conformance.client import Client
 from tests.conformance.messages import get
 from tests.durability.queue_histories import HIDDEN_S, Actor, CrashModel, Recorder
+from tests.proof.gateways.ways import SwitchingClient
 
 
 class Messages:
@@ -23,7 +24,9 @@ class Messages:
         self._queue, self._recorder = queue, Recorder()
 
     def client(self, number: int, seed: int, client: Client) -> Callable[[], None]:
-        """Return what a client does again and again."""
+        """Return what a client does again and again. Every second client waits for messages."""
+        assert isinstance(client, SwitchingClient)
+        client.reads_wait_s = number % 2
         chance = random.Random(f"{seed} message {number}")
         actor = Actor(self._recorder, self._queue, number, chance)
         # `act` asks for the type that the histories over kills have.

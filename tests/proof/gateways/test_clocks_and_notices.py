@@ -14,7 +14,7 @@ from tests.engines.postgres.servers import quick_server
 from tests.proof.gateways.leases import act_on
 from tests.proof.gateways.rounds import Measured, prove
 from tests.proof.gateways.serving import PROGRAM, Serving, off_by
-from tests.proof.gateways.ways import Way
+from tests.proof.gateways.ways import WAIT, Way
 from tests.proof.postgres.http_store import made
 
 ROUNDS = scaled(100)
@@ -32,7 +32,7 @@ def woken_s(serving: Serving, container: str) -> float:
     lease_id = "cccccccc-0000-4000-8000-000000000000"
     act_on(own, f"{container}/b", "acquire", proposed_lease_id=lease_id, lease_duration=-1)
     fields = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
-    wait = {**fields, "x-strongroom-wait": str(int(WAIT_S) - 5)}
+    wait = {**fields, WAIT: str(int(WAIT_S) - 5)}
     waiting = other.start("PUT", f"{container}/b?comp=lease", wait)
     time.sleep(0.5)
     made(act_on(own, f"{container}/b", "release", lease_id=lease_id))

@@ -25,6 +25,7 @@ LOST: Final = (OSError, http.client.HTTPException)
 """The errors of a request without an answer. It was carried out, or it will be, or it never is."""
 NO_ANSWER: Final = 0
 BUSY: Final = 503
+WAIT: Final = "x-strongroom-wait"
 _AVOIDED_S: Final = 1.0
 _PATIENCE_S: Final = 5.0
 _PATIENT_S: Final = 30.0
@@ -103,9 +104,9 @@ class Way:
 
     def clients(self) -> Clients:
         """Return clients with connections of their own."""
-        found = clients_of(self.ports[0], _Switching, _SwitchingTables)
+        found = clients_of(self.ports[0], SwitchingClient, _SwitchingTables)
         for client in found:
-            assert isinstance(client, _Switching)
+            assert isinstance(client, SwitchingClient)
             client.way, client.turns = self, _Turns(self.ports)
         return found
 
@@ -131,12 +132,18 @@ class _Turns:
 _FIRST: Final = itertools.count()
 
 
-class _Switching(Client):
-    """A client of all gateways. Its owner sets `way` and `turns`."""
+class SwitchingClient(Client):
+    """A client of all gateways. Its owner sets `way` and `turns`.
+
+    Attributes:
+        last: the last answer.
+        reads_wait_s: for how long each read waits for something to read.
+    """
 
     way: Way
     turns: _Turns
     last: Answer | None = None
+    reads_wait_s = 0
 
     def connect(self, port: int | None = None) -> http.client.HTTPConnection:
         chosen = self.turns.next() if port is None else port
@@ -152,6 +159,8 @@ class _Switching(Client):
     ) -> Answer:
         full = self.prefix + target
         fields = self.fields(method, full, headers, body, self.auth if auth == "" else auth)
+        if method == "GET" and self.reads_wait_s:
+            fields.append((WAIT, str(self.reads_wait_s)))
         port, began, status = self.turns.next(), time.monotonic(), NO_ANSWER
         try:
             connection = self._connected(port)
@@ -183,7 +192,7 @@ class _Switching(Client):
         return found
 
 
-class _SwitchingTables(_Switching, TableClient):
+class _SwitchingTables(SwitchingClient, TableClient):
     """The same for tables."""
 
 
