@@ -41,6 +41,7 @@ FORBIDDEN = (
     ("wire/core/xml.py", "import strongroom.platform", PURE),
     ("platform/files.py", "import strongroom.errors", LAYERS),
     ("engines/base.py", "import strongroom.semantics", "Engines know nothing about Azure"),
+    ("engines/postgres/a.py", "import strongroom.engines.embedded", "An engine knows no other"),
     ("store/core/keys.py", "import strongroom.wire", "The store knows records and bytes"),
     ("services/blob/blobs.py", "import strongroom.wire.core.http", "Services never see HTTP"),
     ("services/blob/blobs.py", "import apsw", "SQL stays in the engines"),
@@ -100,6 +101,8 @@ def _build(folder: Path, path: str, text: str) -> None:
         "services/blob/states/__init__.py": "",
         "services/blob/decisions/__init__.py": "",
         "wire/core/http.py": "",
+        "engines/embedded/__init__.py": "",
+        "engines/postgres/__init__.py": "",
         "services/core/b.py": (
             "import strongroom.services.core.a" if path == "services/core/a.py" else ""
         ),

@@ -18,7 +18,8 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
-    from strongroom.engines.embedded.upkeep.check import Finding, Inspection
+    from strongroom.engines.embedded.upkeep.check import Inspection
+    from strongroom.engines.findings import Finding
     from strongroom.store.integrity import Progress
 
 HELP = """
@@ -182,7 +183,7 @@ def _examine(
     import apsw
 
     from strongroom.engines.embedded.disk.directory import RECORDS_NAME
-    from strongroom.engines.embedded.upkeep.check import Finding
+    from strongroom.engines.findings import Finding
     from strongroom.store.found_names import named
     from strongroom.store.integrity import Integrity
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_NAME
 from strongroom.config import ACCOUNTS_FILE_NAME, ROLES_FILE_NAME
-from strongroom.engines.embedded.upkeep.check import Finding
+from strongroom.engines.findings import Finding
 from strongroom.servers.identities.accounts_file import read_accounts
 from strongroom.servers.identities.roles_file import read_roles
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.embedded.upkeep.check import Finding
+from strongroom.engines.findings import Finding
 from strongroom.store.core import keys, records, tag_keys
 from strongroom.store.core.records import DamagedRecord
 from strongroom.store.tree import tree_records

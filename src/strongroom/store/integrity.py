@@ -2,7 +2,7 @@
 
 Lives here: the check over one snapshot, blob by blob. Its memory grows with the number of contents
 and of tags, an integer each, and not with the records. Must not live here: checksums and files
-(engines/embedded/upkeep/check.py), rules of Azure.
+(the engines), rules of Azure.
 
 The rules that must hold:
  1. Every record has a known key (keys.py) and decodes.
@@ -33,7 +33,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Final, Protocol
 
 from strongroom.engines.base import ContentMissing, Partition, Record, Ref
-from strongroom.engines.embedded.upkeep.check import Finding
+from strongroom.engines.findings import Finding
 from strongroom.semantics.core.copies import is_pending
 from strongroom.store.blob.integrity import BlobCheck, FoundRecord
 from strongroom.store.blob.tag_integrity import TagEntriesCheck
@@ -58,7 +58,7 @@ _FILES: Final = b"a"
 
 
 class StoreSnapshot(Protocol):
-    """A snapshot of a store, as engines/embedded/upkeep/check.py provides it."""
+    """A snapshot of a store, as an inspection of its engine provides it."""
 
     def records(self) -> Iterator[tuple[Ref, Record | None]]:
         """Yield all records in order, face keys first; None for a damaged record."""

@@ -16,7 +16,7 @@ from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
-    from strongroom.engines.embedded.upkeep.check import Finding
+    from strongroom.engines.findings import Finding
     from strongroom.store.integrity import Progress
 
 ADVICE: Final = (

@@ -21,7 +21,7 @@ from strongroom.engines.bodies.base import BodiesUnfit
 from strongroom.engines.bodies.layout import BodyFolder
 from strongroom.engines.bodies.urls import folder_of
 from strongroom.engines.checksum import crc64
-from strongroom.engines.embedded.upkeep.check import Finding
+from strongroom.engines.findings import Finding
 from strongroom.engines.postgres.sessions.address import address_of
 from strongroom.engines.postgres.sessions.session import Away, DatabaseUnfit, one_line
 from strongroom.engines.postgres.sql.versions import APART_VERSION, unfit_version

@@ -32,7 +32,7 @@ from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES, masked
 from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_copy import RecordCopier
 from strongroom.engines.embedded.records.segment_sums import SegmentSum
-from strongroom.engines.embedded.upkeep.check import Finding, Inspection
+from strongroom.engines.embedded.upkeep.check import Inspection
 from strongroom.engines.embedded.upkeep.copy_target import PRIVATE_NAMES, CopyTarget
 from strongroom.engines.embedded.upkeep.segment_copies import (
     CopiedSegments,
@@ -42,6 +42,7 @@ from strongroom.engines.embedded.upkeep.segment_copies import (
     copy_segments,
 )
 from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.findings import Finding
 from strongroom.platform.files import sync_file
 
 _log = logging.getLogger(__name__)

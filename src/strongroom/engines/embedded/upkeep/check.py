@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import BinaryIO, Final
 
 import apsw
-import msgspec
 
 from strongroom.engines.base import ContentMissing, DataDamaged, Ref
 from strongroom.engines.embedded.bodies.body_check import BodyCheck, segment_problems, size_of
@@ -29,24 +28,11 @@ from strongroom.engines.embedded.records.checksummed_pages import is_damage
 from strongroom.engines.embedded.records.record_walk import Walked
 from strongroom.engines.embedded.records.sqlite import Location, Reader
 from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.findings import Finding
 from strongroom.platform.files import open_reader
 from strongroom.slices import run_to_completion
 
 _PIECE_BYTES: Final = 1024 * 1024
-
-
-class Finding(msgspec.Struct, frozen=True):
-    """A problem that a check has found, and its place.
-
-    Arguments:
-        subject: a record of what the problem belongs to, if there is one.
-        content: the content that is damaged, if one is.
-    """
-
-    place: str
-    problem: str
-    subject: Ref | None = None
-    content: int | None = None
 
 
 class Inspection:
