@@ -204,6 +204,43 @@ def test_a_full_disk_refuses_the_body_and_nothing_else(tmp_path: Path, where: st
     _try(tmp_path, trial)
 
 
+def _failing_closes(reused: list[int]) -> Callable[[int], None]:
+    """The first close fails as with NFS: the descriptor is closed, and its number belongs to
+    another file at once."""
+    close = os.close
+
+    def fail(descriptor: int) -> None:
+        if reused:
+            close(descriptor)
+            return
+        reused.append(descriptor)
+        other = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(other, descriptor)
+        close(other)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    return fail
+
+
+@pytest.mark.parametrize("finishes", [True, False])
+def test_a_close_that_fails_closes_no_other_file(tmp_path: Path, finishes: bool) -> None:
+    reused: list[int] = []
+
+    async def trial(bodies: FolderBodies) -> None:
+        writing = await bodies.begin(7)
+        await writing.write(BODY)
+        with mock.patch("os.close", _failing_closes(reused)):
+            if finishes:
+                with pytest.raises(BodiesBroken):
+                    await writing.finish()
+            writing.give_up()
+            await asyncio.gather(*bodies._tasks)
+
+    _try(tmp_path, trial)
+    os.close(reused[0])
+    assert [one for one in (tmp_path / "bodies").rglob("*") if one.is_file()] == []
+
+
 @pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.ETIMEDOUT])
 def test_a_read_that_fails_is_unavailable(tmp_path: Path, number: int) -> None:
     async def trial(bodies: FolderBodies) -> None:

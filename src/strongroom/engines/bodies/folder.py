@@ -220,8 +220,7 @@ class FolderWriting:
         try:
             sync_data(self._descriptor)
         finally:
-            os.close(self._descriptor)
-            self._descriptor = -1
+            self._close()
         self._folder.sync_name(self._id)
 
     async def _settled(self) -> None:
@@ -248,10 +247,17 @@ class FolderWriting:
             pass  # whoever sweeps finds it
 
     def _remove(self) -> None:
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-        self._folder.remove((self._id,))
+        try:
+            self._close()
+        finally:
+            self._folder.remove((self._id,))
+
+    def _close(self) -> None:
+        """Idempotent. A close that fails has closed the descriptor too, and its number may be
+        another file's by now."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 class FolderBody:
