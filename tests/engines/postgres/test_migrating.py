@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 from unittest import mock
@@ -16,6 +16,8 @@ from strongroom.engines.base import StorageEngine, Unavailable
 from strongroom.engines.postgres import migrating
 from strongroom.engines.postgres.assembly import PostgresOptions, init_store, open_store
 from strongroom.engines.postgres.migrating import migrate_store
+from strongroom.engines.postgres.sessions.address import address_of
+from strongroom.engines.postgres.sessions.openers import SessionOpener
 from strongroom.engines.postgres.sessions.session import (
     DatabaseSession,
     DatabaseUnfit,
@@ -243,6 +245,40 @@ def test_a_migration_that_is_cut_has_happened_or_not(
             asyncio.run(migrate_store(postgres.url, schema, silent))
             assert version_of(administrator, schema) == VERSION
     assert found == {1, VERSION}
+
+
+class _Overtaken(SessionOpener):
+    """Another command migrates the store after this one has opened its session."""
+
+    def __init__(self, url: str, schema: str) -> None:
+        super().__init__(address_of(url), schema)
+        self.url = url
+        self.written_by = ""
+
+    async def open(self, notified: Callable[[str], None] | None = None) -> DatabaseSession:
+        session = await super().open(notified)
+        if session.version < VERSION:
+            await migrate_store(self.url, self.schema, silent)
+            self.written_by = await _writer(session)
+        return session
+
+
+async def _writer(session: DatabaseSession) -> str:
+    """The transaction that wrote the store's row."""
+    ((found,),) = await session.simple("SELECT xmin FROM store")
+    return found
+
+
+def test_a_command_that_is_overtaken_confirms_the_migration_of_the_other_one(
+    postgres: PostgresServer, administrator: Administrator
+) -> None:
+    """The other one may have been cut before all standbys had what it committed."""
+    with version_1(administrator) as schema:
+        opener = _Overtaken(postgres.url, schema)
+        migration = migrating._Migration(opener, silent, SystemClock())
+        assert asyncio.run(migration.try_once())
+        writer = administrator.value(f"SELECT xmin::text FROM {schema}.store")
+    assert opener.written_by and writer != opener.written_by
 
 
 def test_a_transaction_that_holds_the_tables_does_not_hold_up_commits_for_long(

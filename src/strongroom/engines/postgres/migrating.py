@@ -131,6 +131,7 @@ class _Migration:
         await session.script(_BEGIN)
         locked = await self._locked(session)
         if locked.version == VERSION:  # another command was faster
+            await session.script("COMMIT")  # what confirms it comes in a transaction of its own
             return True
         self._announce(locked.version)
         self._note(locked.table, at)
