@@ -108,6 +108,7 @@ def test_a_server_that_stops_gives_up_at_once_what_nobody_uses() -> None:
         gate.open()
         await slow
         holds.release_unused(opens.has_opens_in)
+        assert await refused(do.look(holder, "f")) == BUSY, "it takes no share any more"
         assert await refused(do.look(other, "f")) == (404, "ResourceNotFound")
 
     run(test)
