@@ -73,11 +73,12 @@ class PlaceAdoption:
             )
         return adoption
 
-    async def adopt(self, observe_s: float = OBSERVE_S) -> None:
+    async def adopt(self, observe_s: float | None = None) -> None:
         """Look on for a while, then take the place over.
 
         Raises: BodiesUnfit: another database is being served with it; Unavailable.
         """
+        observe_s = OBSERVE_S if observe_s is None else observe_s
         until_s = asyncio.get_running_loop().time() + observe_s
         while True:
             if await self._bodies.look() != self._mark:
