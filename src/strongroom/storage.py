@@ -97,6 +97,7 @@ async def _opened_database(
         test_clock=settings.test_clock,
         bodies=database.bodies,
         keep_dropped_s=database.keep_dropped_s,
+        begins_idle=True,  # until it has the right to serve
     )
     if database.bodies is None:
         _log.info(_ALL_IN_DATABASE)

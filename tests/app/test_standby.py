@@ -18,6 +18,7 @@ from strongroom.config import ConfigError, SelfSigned, Settings, SetupSource
 from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.base import Position
 from strongroom.engines.membership import MembershipTable
+from strongroom.storage import opened_store
 from strongroom.store.core import keys
 from tests.app.gateways_of_a_store import GatewayUnderTest, gateway, settings_over
 from tests.over_postgres import database, new_store
@@ -65,6 +66,20 @@ def test_the_second_server_waits_and_takes_over_what_the_first_has_answered() ->
                 await second.until(second.serves)
                 assert await read(second) == b"kept"
                 await write(second, b"later")
+
+    run(test)
+
+
+def test_a_server_has_no_works_before_it_has_the_right() -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            opened = await opened_store(settings_over(store), SystemClock())
+            try:
+                gateways = opened.gateways
+                assert not any(gateways.owns(b"%d" % number) for number in range(60))
+            finally:
+                await opened.close()
 
     run(test)
 

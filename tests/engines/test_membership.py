@@ -205,12 +205,25 @@ def test_one_that_is_idle_owns_nothing() -> None:
     names = [b"%d" % number for number in range(40)]
     assert {table.owner(name) for name in names} == {one.number, two.number}
     state = GatewayState(two, table, 0)
+    assert not state.is_idle
     state.is_idle = True
     idle = _after_heartbeat(table, state, 1)
     assert {idle.owner(name) for name in names} == {one.number}
     assert membership.leave(idle, one).owner(b"name") is None
     state.is_idle = False
     assert _after_heartbeat(idle, state, 2).owner(names[0]) == table.owner(names[0])
+
+
+def test_one_may_be_idle_from_its_first_row_on() -> None:
+    table, (one,) = _joined(0)
+    joined = membership.join(table, 0, is_idle=True)
+    assert joined is not None
+    table, two = joined
+    names = [b"%d" % number for number in range(40)]
+    assert {table.owner(name) for name in names} == {one.number}
+    state = GatewayState(two, table, 0)
+    table = _after_heartbeat(table, state, 1)
+    assert {table.owner(name) for name in names} == {one.number}, "it goes on to be"
 
 
 def test_no_promise_is_broken_by_deaths_pauses_delays_and_skew() -> None:

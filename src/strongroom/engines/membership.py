@@ -122,7 +122,7 @@ def with_secret(table: MembershipTable, secret: bytes) -> MembershipTable:
 
 
 def join(
-    table: MembershipTable, now: int, least: int = 0, knows: int = 1
+    table: MembershipTable, now: int, least: int = 0, knows: int = 1, *, is_idle: bool = False
 ) -> tuple[MembershipTable, GatewayRun] | None:
     """Add a gateway under the smallest free number. Return None if all numbers are taken.
 
@@ -130,6 +130,7 @@ def join(
         now: the table's clock.
         least: the promise of the new gateway, if it is not below an earlier one.
         knows: see Heartbeat.
+        is_idle: see Heartbeat.
     """
     number = next((one for one in range(GATEWAYS_MAX) if one not in table.rows), None)
     if number is None:
@@ -137,7 +138,7 @@ def join(
     incarnation = table.incarnations + 1
     lowest = max(table.highest + 1, least)
     floor = min(table.floor, lowest) if table.rows else lowest
-    row = Heartbeat(incarnation, lowest, floor, knows=knows, received_at=now)
+    row = Heartbeat(incarnation, lowest, floor, is_idle=is_idle, knows=knows, received_at=now)
     joined = msgspec.structs.replace(
         table,
         rows={**table.rows, number: row},
@@ -290,9 +291,10 @@ class GatewayState:
         self.gateway = gateway
         self._knows = knows
         self.marks: set[GatewayReaderMark] = set()
-        self.last_stamp = table.rows[gateway.number].lowest
+        row = table.rows[gateway.number]
+        self.last_stamp = row.lowest
         self.announced = b""
-        self.is_idle = False
+        self.is_idle = row.is_idle
         self._floor = 0
         self._sent = sent
         self._learn(table)

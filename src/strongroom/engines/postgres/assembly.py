@@ -14,7 +14,6 @@ import msgspec
 
 from strongroom.clock import Clock
 from strongroom.engines.bodies.base import BodyStore
-from strongroom.engines.gateways import GatewayRun
 from strongroom.engines.measured import CommitTimes
 from strongroom.engines.membership import GatewayState
 from strongroom.engines.postgres.apart.place import make_place, opened_place
@@ -38,7 +37,7 @@ from strongroom.engines.postgres.contents import (
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
-from strongroom.engines.postgres.gateways.joining import joined
+from strongroom.engines.postgres.gateways.joining import Joined, joined
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
 from strongroom.engines.postgres.gateways.notices import Notices
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
@@ -104,7 +103,10 @@ class PostgresOptions(msgspec.Struct, frozen=True):
         keep_dropped_s: for how long bodies stay there that no record names.
         observe_s: see Turns.
         serves: whether this is the gateway of a server, which also does the store's upkeep. A
-            command that reads and changes records for a moment leaves that to others.
+            command that reads and changes records for a moment leaves that to others, and all
+            works.
+        begins_idle: whether it has no works until it says that it takes some, since it may have to
+            wait for the right to serve.
     """
 
     connections: int = 8
@@ -122,6 +124,7 @@ class PostgresOptions(msgspec.Struct, frozen=True):
     keep_dropped_s: int = KEEP_DROPPED_S
     observe_s: float = OBSERVE_S
     serves: bool = True
+    begins_idle: bool = False
 
 
 DEFAULTS: Final = PostgresOptions()
@@ -225,9 +228,10 @@ async def _joined(
     used = clock if options.table_clock is not None else database_clock
     asked = used.boot_ticks()
     try:
-        found = await joined(members, clock)
-        clocks = _Clocks(database_clock, used, asked, found.behind)
-        parts = _parts(opener, members, clocks, found.run, options, bodies)
+        is_idle = options.begins_idle or not options.serves
+        found = await joined(members, clock, _watched(options), is_idle=is_idle)
+        clocks = _Clocks(database_clock, used, asked)
+        parts = _parts(opener, members, clocks, found, options, bodies)
     except BaseException:
         await members.close()
         raise
@@ -267,32 +271,33 @@ class _Clocks(msgspec.Struct, frozen=True):
     Attributes:
         used: that of store time.
         asked: the boot clock before the gateway asked to join.
-        behind: see Joined.
     """
 
     database: DatabaseClock
     used: Clock
     asked: int
-    behind: int
+
+
+def _watched(options: PostgresOptions) -> WatchedGateways:
+    return WatchedGateways() if options.table_clock is None else WatchedGateways(None)
 
 
 def _parts(
     opener: SessionOpener,
     members: SharedTable,
     clocks: _Clocks,
-    run: GatewayRun,
+    found: Joined,
     options: PostgresOptions,
     bodies: BodyStore | None,
 ) -> GatewayParts:
     """Make everything that a gateway consists of, once it has joined."""
     assert members.seen is not None
     seen, life, watchers, flights = members.seen, Life(), Watchers(), Flights()
+    run = found.run
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, time goes on from the last heartbeat. So no lease ends early.
-    time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers, clocks.behind)
-    watched = WatchedGateways(None) if options.table_clock is not None else WatchedGateways()
-    watched.look(seen.table, seen.asked)
+    time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers, found.behind)
     gateway = JoinedGateway(
         run=run,
         state=GatewayState(run, seen.table, clocks.asked, VERSION),
@@ -301,7 +306,7 @@ def _parts(
         boot_ticks=clocks.used.boot_ticks,
         doubt_s=lambda: clocks.database.doubt_s,
         life=life,
-        watched=watched,
+        watched=found.watched,
         learned=partial(_learned, space, time),
     )
     gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))

@@ -11,6 +11,7 @@ gateway that joins asks the others for their time.
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -19,8 +20,9 @@ from strongroom.clock import Clock
 from strongroom.engines import membership
 from strongroom.engines.base import Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, GatewayRun
-from strongroom.engines.membership import MembershipTable
+from strongroom.engines.membership import DEAD_TICKS, MembershipTable
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
+from strongroom.engines.postgres.gateways.watched import WatchedGateways
 from strongroom.engines.postgres.sql.versions import VERSION
 from strongroom.values import TICKS_PER_S
 
@@ -29,6 +31,7 @@ _STEP_TICKS: Final = TICKS_PER_S
 _PATIENCE_S: Final = 1.2
 """Others send a heartbeat each second, even if they do not learn that one is asked for."""
 _PAUSE_S: Final = 0.02
+_LOOK_S: Final = 0.25
 
 
 class Joined(msgspec.Struct, frozen=True):
@@ -36,33 +39,52 @@ class Joined(msgspec.Struct, frozen=True):
 
     Attributes:
         behind: by how many ticks the others' time is behind the database's clock.
+        watched: what it has seen of the others.
     """
 
     run: GatewayRun
     seen: TableSeen
     behind: int
+    watched: WatchedGateways
 
 
-async def joined(members: SharedTable, clock: Clock) -> Joined:
-    """Add a gateway to the table. Raises: Unavailable: all numbers are taken, or no database
-    answers."""
+async def joined(
+    members: SharedTable, clock: Clock, watched: WatchedGateways, *, is_idle: bool
+) -> Joined:
+    """Add a gateway to the table.
+
+    After an outage of the database no gateway looks alive. So the dead are removed only where a
+    number is needed, and only those that this one has itself watched being silent.
+
+    Arguments:
+        watched: gets what is seen of the others meanwhile.
+        is_idle: see Heartbeat.
+
+    Raises: Unavailable: all numbers are taken, or no database answers.
+    """
     secret = clock.random_bytes(32)
     behind = await _behind(members)
 
     def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
+        watched.look(seen.table, seen.asked)
         least = max(seen.highest + 1, seen.now + seen.shift - behind)
-        # After an outage of the database no gateway looks alive. So the dead are removed only where
-        # a number is needed; heartbeats find them later.
         table = membership.with_secret(seen.table, secret)
-        return membership.join(table, seen.now, least, VERSION) or membership.join(
-            membership.remove_dead(table, seen.now), seen.now, least, VERSION
-        )
+        join = partial(membership.join, now=seen.now, least=least, knows=VERSION, is_idle=is_idle)
+        return join(table) or join(watched.without_dead(table, seen.now))
 
-    changed = await members.change(rule)
-    if changed is None:
-        raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
+    while (changed := await members.change(rule)) is None:
+        if not _has_silent(members):
+            raise Unavailable(f"{GATEWAYS_MAX} gateways serve the store already")
+        await asyncio.sleep(_LOOK_S)
     seen, run = changed
-    return Joined(run, seen, behind)
+    return Joined(run, seen, behind, watched)
+
+
+def _has_silent(members: SharedTable) -> bool:
+    """Whether some gateway may be dead, by the age of its row."""
+    seen = members.seen
+    assert seen is not None
+    return any(seen.now - row.received_at > DEAD_TICKS for row in seen.table.rows.values())
 
 
 async def _behind(members: SharedTable) -> int:
