@@ -178,14 +178,6 @@ def test_an_announcement_lasts_until_its_gateway_ends() -> None:
     assert membership.leave(told, one).announced(one) is None
 
 
-def test_a_store_has_one_secret_for_good() -> None:
-    table = membership.with_secret(MembershipTable(), b"first")
-    assert membership.with_secret(table, b"second").secret == b"first"
-    joined = membership.join(table, 0)
-    assert joined is not None
-    assert membership.leave(*joined).secret == b"first"
-
-
 def test_work_is_shared_out_and_moves_only_with_its_owner() -> None:
     table, members = _joined(0, 0, 0, 0)
     names = [b"%d" % number for number in range(400)]

@@ -71,14 +71,12 @@ class MembershipTable(msgspec.Struct, frozen=True):
         holds: the holder of each name.
         highest: the greatest `lowest` that any row ever had.
         incarnations: how many gateways have joined so far.
-        secret: what all gateways know, and nobody else; empty before the first one joined.
     """
 
     rows: Mapping[int, Heartbeat] = {}
     holds: Mapping[bytes, GatewayRun] = {}
     highest: int = 0
     incarnations: int = 0
-    secret: bytes = b""
 
     @property
     def floor(self) -> int:
@@ -114,11 +112,6 @@ class MembershipTable(msgspec.Struct, frozen=True):
 
 def _weight(name: bytes, number: int) -> bytes:
     return blake2b(name, digest_size=8, key=number.to_bytes(1, "big")).digest()
-
-
-def with_secret(table: MembershipTable, secret: bytes) -> MembershipTable:
-    """Return the table with this secret, unless it has one."""
-    return table if table.secret else msgspec.structs.replace(table, secret=secret)
 
 
 def join(

@@ -133,7 +133,7 @@ async def _join_full(
     try:
         await _fill(members)
         watch = _Watch()
-        joining = asyncio.create_task(joined(members, SystemClock(), watch, is_idle=False))
+        joining = asyncio.create_task(joined(members, watch, is_idle=False))
         await watch.has_looked.wait()
         await meanwhile(members)
         (found,) = await asyncio.gather(joining, return_exceptions=True)

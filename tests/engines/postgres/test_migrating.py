@@ -154,6 +154,25 @@ def test_a_migrated_store_has_the_tables_and_functions_of_a_new_one(
         assert described(old) == described(new)
 
 
+def test_gateways_have_a_secret_from_version_2_on(
+    postgres: PostgresServer, administrator: Administrator
+) -> None:
+    """Programs of version 1 would lose one in the table of gateways."""
+
+    async def trial(schema: str) -> None:
+        async with faults.gateways(2, postgres.url, schema) as (one, two):
+            assert one.gateways.secret == two.gateways.secret == b""
+            await migrate_store(postgres.url, schema, silent)
+            await one.gateways.horizon()
+            await two.gateways.horizon()
+            kept = administrator.value(f"SELECT secret FROM {schema}.store")
+            assert one.gateways.secret == two.gateways.secret == bytes(kept)
+            assert len(kept) == 32
+
+    with version_1(administrator) as schema:
+        asyncio.run(trial(schema))
+
+
 def test_totals_and_outcomes_are_kept(
     postgres: PostgresServer, administrator: Administrator
 ) -> None:

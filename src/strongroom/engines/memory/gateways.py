@@ -35,13 +35,15 @@ class MemoryMembers:
         clock: the table's clock.
 
     Attributes:
+        secret: what all gateways know, and nobody else.
         highest: the greatest stamp that was ever committed.
         advanced_s: by how much store time was moved by `advance`.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.time = StoreTime(clock)
-        self.table = MembershipTable(secret=clock.random_bytes(32))
+        self.table = MembershipTable()
+        self.secret = clock.random_bytes(32)
         self.gateways: list[MemoryGateway] = []
         self.highest = 0
         self.advanced_s = 0.0
@@ -135,7 +137,7 @@ class MemoryGateway:
 
     @property
     def secret(self) -> bytes:
-        return self._members.table.secret
+        return self._members.secret
 
     @property
     def is_alone(self) -> bool:

@@ -229,7 +229,7 @@ async def _joined(
     asked = used.boot_ticks()
     try:
         is_idle = options.begins_idle or not options.serves
-        found = await joined(members, clock, _watched(options), is_idle=is_idle)
+        found = await joined(members, _watched(options), is_idle=is_idle)
         clocks = _Clocks(database_clock, used, asked)
         parts = _parts(opener, members, clocks, found, options, bodies)
     except BaseException:

@@ -63,7 +63,7 @@ class PostgresGateways:
 
     @property
     def secret(self) -> bytes:
-        return self.table.secret
+        return self._seen.secret
 
     @property
     def state(self) -> GatewayState:
@@ -72,8 +72,12 @@ class PostgresGateways:
     @property
     def table(self) -> MembershipTable:
         """The table as it was last seen."""
+        return self._seen.table
+
+    @property
+    def _seen(self) -> TableSeen:
         assert self._members.seen is not None
-        return self._members.seen.table
+        return self._members.seen
 
     @property
     def is_alone(self) -> bool:

@@ -16,7 +16,6 @@ from typing import Final
 
 import msgspec
 
-from strongroom.clock import Clock
 from strongroom.engines import membership
 from strongroom.engines.base import Unavailable
 from strongroom.engines.gateways import GATEWAYS_MAX, GatewayRun
@@ -48,9 +47,7 @@ class Joined(msgspec.Struct, frozen=True):
     watched: WatchedGateways
 
 
-async def joined(
-    members: SharedTable, clock: Clock, watched: WatchedGateways, *, is_idle: bool
-) -> Joined:
+async def joined(members: SharedTable, watched: WatchedGateways, *, is_idle: bool) -> Joined:
     """Add a gateway to the table.
 
     After an outage of the database no gateway looks alive. So the dead are removed only where a
@@ -62,15 +59,13 @@ async def joined(
 
     Raises: Unavailable: all numbers are taken, or no database answers.
     """
-    secret = clock.random_bytes(32)
     behind = await _behind(members)
 
     def rule(seen: TableSeen) -> tuple[MembershipTable, GatewayRun] | None:
         watched.look(seen.table, seen.asked)
         least = max(seen.highest + 1, seen.now + seen.shift - behind)
-        table = membership.with_secret(seen.table, secret)
         join = partial(membership.join, now=seen.now, least=least, knows=VERSION, is_idle=is_idle)
-        return join(table) or join(watched.without_dead(table, seen.now))
+        return join(seen.table) or join(watched.without_dead(seen.table, seen.now))
 
     while (changed := await members.change(rule)) is None:
         if not _has_silent(members):

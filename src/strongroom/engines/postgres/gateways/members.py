@@ -62,6 +62,7 @@ class TableSeen(msgspec.Struct, frozen=True):
         asked: the gateway's own boot clock before it asked.
         shift: by how many ticks a test has moved store time.
         salt: of the store.
+        secret: what all gateways know, and nobody else; a store of version 1 has none.
     """
 
     table: MembershipTable
@@ -72,6 +73,7 @@ class TableSeen(msgspec.Struct, frozen=True):
     asked: int
     shift: int
     salt: bytes
+    secret: bytes
     marks: StoreMarks
 
     @property
@@ -242,8 +244,8 @@ class SharedTable:
     def _seen(self, answer: StatementResult, sent: int, received: int) -> TableSeen:
         row = answer.rows[0]
         version, body, micros, highest, used, shift, salt, schema = row[:8]
-        resets, test_clock, partial = row[8:11]
-        self._check_server(row[11:])
+        secret, resets, test_clock, partial = row[8:12]
+        self._check_server(row[12:])
         if self.seen is not None and self.seen.salt != salt:
             raise StoreReplaced(_REPLACED)
         if (unfit := unfit_version(wire.number_of(schema or b""))) is not None:
@@ -267,6 +269,7 @@ class SharedTable:
             asked=sent,
             shift=wire.number_of(shift or b""),
             salt=salt or b"",
+            secret=secret or b"",
             marks=StoreMarks(resets == b"\1", test_clock == b"\1"),
         )
 

@@ -93,7 +93,7 @@ CONFIRM: Final = Statement(
 MEMBERSHIP: Final = Statement(
     "membership",
     """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-        t.highest, t.bytes, s.shift, s.salt, s.version,
+        t.highest, t.bytes, s.shift, s.salt, s.version, s.secret,
         s.allows_reset, s.test_clock, s.transfer IS NOT NULL,
         current_setting('fsync'),
         current_setting('full_page_writes'), current_setting('synchronous_standby_names')

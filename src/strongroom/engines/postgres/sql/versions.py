@@ -81,7 +81,7 @@ _VERSION_1: Final = (
     Statement(
         "membership",
         """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-            t.highest, t.bytes, s.shift, s.salt, s.version,
+            t.highest, t.bytes, s.shift, s.salt, s.version, ''::bytea,
             s.allows_reset, s.test_clock, s.transfer IS NOT NULL,
             current_setting('fsync'),
             current_setting('full_page_writes'), current_setting('synchronous_standby_names')
