@@ -82,6 +82,7 @@ async def _opened_database(
         from strongroom.engines.postgres.assembly import PostgresOptions
         from strongroom.engines.postgres.assembly import open_store as open_database
         from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+        from strongroom.engines.postgres.sql.versions import TOGETHER_VERSION
     except ImportError as error:
         raise ConfigError(
             f"--store needs the extra: pip install strongroom[postgres] ({error})"
@@ -91,8 +92,7 @@ async def _opened_database(
         quota_bytes=database.quota_bytes,
         needs_standby=database.needs_standby,
         schema=database.schema,
-        # A program that knows version 1 alone knows no shared right to serve.
-        least_version=2 if database.mode is StoreMode.ACTIVE_ACTIVE else 1,
+        least_version=TOGETHER_VERSION if database.mode is StoreMode.ACTIVE_ACTIVE else 1,
         allows_reset=settings.allow_reset,
         test_clock=settings.test_clock,
         bodies=database.bodies,

@@ -24,7 +24,19 @@ from strongroom.engines.postgres.sessions.session import (
     StatementResult,
 )
 from strongroom.engines.postgres.sql.making import init_sql
-from strongroom.engines.postgres.sql.versions import VERSION, lacking_version, unfit_version
+from strongroom.engines.postgres.sql.schema import (
+    OPEN,
+    STATEMENTS,
+    TRANSFER_IS_APART,
+    TRANSFER_LOOK,
+)
+from strongroom.engines.postgres.sql.versions import (
+    VERSION,
+    _changed,
+    lacking_version,
+    of_version,
+    unfit_version,
+)
 from strongroom.engines.postgres.status import store_status
 from strongroom.testing.contract import failures, membership, shared
 from strongroom.testing.contract.subject import face, put, value
@@ -92,6 +104,23 @@ def test_a_program_serves_its_own_version_and_the_one_before(
 def test_what_needs_a_newer_version_is_refused_with_the_way_out() -> None:
     assert lacking_version(2, 2) is None
     assert "strongroom store migrate" in (lacking_version(1, 2) or "")
+
+
+def test_each_statement_is_executed_from_a_version_on_and_in_its_form() -> None:
+    of_copies = (TRANSFER_LOOK, TRANSFER_IS_APART)
+    statements = (*STATEMENTS, *of_copies)
+    assert of_version(statements, VERSION) == list(statements)
+    before = of_version(statements, 1)
+    assert {one.name for one in statements} > {one.name for one in before}
+    names = "is_apart", "generation", "turns", "secret", "slots", "totals_(", "add_bytes_"
+    for one in before:
+        assert not [name for name in names if name in one.sql], one
+
+
+@pytest.mark.parametrize("text", ["no such column", "id"])
+def test_a_form_that_would_change_nothing_or_too_much_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="not once"):
+        _changed(OPEN, text, "false")
 
 
 @pytest.mark.parametrize("case", ON_VERSION_1, ids=lambda case: case.__name__)

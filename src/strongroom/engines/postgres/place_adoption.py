@@ -18,7 +18,8 @@ from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.urls import folder_of, place_url
 from strongroom.engines.postgres.apart.place import place_row
 from strongroom.engines.postgres.apart.turns import OBSERVE_S
-from strongroom.engines.postgres.transfer import LOOK, StoreLink, refuse_gateways
+from strongroom.engines.postgres.sql.schema import TRANSFER_LOOK
+from strongroom.engines.postgres.transfer import StoreLink, refuse_gateways
 
 _ADOPT: Final = """
 UPDATE store SET bodies = $1, generation = gen_random_uuid(), turns = ARRAY[gen_random_uuid()]"""
@@ -52,7 +53,7 @@ class PlaceAdoption:
 
         Raises: BodiesUnfit, CopyRefused: it is impossible; the text says why. Unavailable.
         """
-        link = await StoreLink.open(url, schema, (LOOK,))
+        link = await StoreLink.open(url, schema, (TRANSFER_LOOK,))
         try:
             refuse_gateways(link.shown, await link.look())
             row = await place_row(link)

@@ -35,7 +35,14 @@ from strongroom.engines.postgres.sql.places import (
     place_of,
     position_of,
 )
-from strongroom.engines.postgres.sql.schema import CHUNKS, OPEN, SCAN, Statement
+from strongroom.engines.postgres.sql.schema import (
+    CHUNKS,
+    OPEN,
+    SCAN,
+    TRANSFER_IS_APART,
+    TRANSFER_LOOK,
+    Statement,
+)
 from strongroom.engines.postgres.sql.versions import lacking_version, of_version
 from strongroom.engines.transfer import (
     CONTENTS_MAX,
@@ -53,19 +60,10 @@ _AFTER_ALL: Final = b"\xff"
 _FULL: Final = "53100"
 _SUM_MODULUS: Final = 1 << 64
 
-LOOK: Final = Statement(
-    "transfer_look",
-    """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-        t.highest, s.shift, s.version, s.allows_reset, s.foreign_etags, s.transfer, s.id::text
-    FROM membership m, store s, totals_() t""",
-)
 CONTENTS: Final = Statement(
     "transfer_contents",
     "SELECT id, size, crc FROM contents WHERE id > $1 AND is_adopted ORDER BY id LIMIT $2",
     (wire.INT8, wire.INT8),
-)
-IS_APART: Final = Statement(
-    "transfer_is_apart", "SELECT is_apart FROM contents WHERE id = $1", (wire.INT8,)
 )
 SIZE: Final = Statement(
     "transfer_size",
@@ -159,7 +157,7 @@ class StoreLink:
         return rows
 
     async def look(self) -> StoreSeen:
-        answer = await self.run(LOOK)
+        answer = await self.run(TRANSFER_LOOK)
         if not answer.rows:
             raise CopyRefused(f"{self.shown} has tables, but no store; run strongroom store init")
         version, body, micros, highest, shift, _, *rest = answer.rows[0]
@@ -232,7 +230,7 @@ class PostgresSource:
     @classmethod
     async def open_unfinished(cls, url: str, schema: str) -> PostgresSource:
         """Open a store that is being written, to verify it."""
-        link = await StoreLink.open(url, schema, (LOOK, CONTENTS, SIZE, IS_APART))
+        link = await StoreLink.open(url, schema, (TRANSFER_LOOK, CONTENTS, SIZE, TRANSFER_IS_APART))
         try:
             known = (await place_row(link)).place
             place = await opened_known(link, known) if known else None
@@ -287,7 +285,7 @@ class PostgresSource:
     async def chunks(self, content: ContentSum) -> AsyncIterator[bytes]:
         """They end at the first one that does not follow on the last."""
         if self._place is not None:
-            rows = (await self._link.run(IS_APART, wire.int8(content.id))).rows
+            rows = (await self._link.run(TRANSFER_IS_APART, wire.int8(content.id))).rows
             if rows and rows[0][0] == b"\1":
                 async for part in self._apart(content.id):
                     yield part

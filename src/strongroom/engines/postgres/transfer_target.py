@@ -26,10 +26,9 @@ from strongroom.engines.postgres.intake import CHUNK_BYTES
 from strongroom.engines.postgres.sessions.session import StoreMissing
 from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.places import place_of
-from strongroom.engines.postgres.sql.schema import Statement
+from strongroom.engines.postgres.sql.schema import TRANSFER_LOOK, Statement
 from strongroom.engines.postgres.sql.versions import VERSION
 from strongroom.engines.postgres.transfer import (
-    LOOK,
     PostgresSource,
     StoreLink,
     StoreSeen,
@@ -117,7 +116,7 @@ _FINISH: Final = Statement(
     (wire.BYTEA, wire.INT8, wire.INT8),
 )
 _STATEMENTS: Final = (
-    *(LOOK, _BEGIN, _IS_USED, _LOCK, _PLACE, _BODIES, _APART, _CHUNKS, _RECORDS, _FINISH),
+    *(TRANSFER_LOOK, _BEGIN, _IS_USED, _LOCK, _PLACE, _BODIES, _APART, _CHUNKS, _RECORDS, _FINISH),
 )
 
 

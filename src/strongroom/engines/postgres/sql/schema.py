@@ -20,11 +20,13 @@ class Statement(msgspec.Struct, frozen=True):
 
     Attributes:
         types: of its parameters, as numbers of `pg_type`.
+        since: the first version of the tables with which it is executed.
     """
 
     name: str
     sql: str
     types: tuple[int, ...] = ()
+    since: int = 1
 
 
 _WITHIN: Final = """
@@ -177,6 +179,7 @@ WRITE_APART: Final = Statement(
         RETURNING c.size, xmax = 0 AS is_new)
     SELECT add_bytes_($4, $6, coalesce(sum(size) FILTER (WHERE is_new), 0)::bigint) FROM new""",
     (*(wire.INT8, wire.INT8, wire.INT8), wire.INT4, wire.INT8, wire.INT4),
+    since=2,
 )
 DISCARD_APART: Final = Statement(
     "discard_apart",
@@ -188,6 +191,7 @@ DISCARD_APART: Final = Statement(
         SELECT add_bytes_($2, $4, -coalesce(sum(size), 0)::bigint) FROM gone)
     SELECT gone.id FROM gone, counted""",
     (wire.INT8S, wire.INT4, wire.INT8, wire.INT4),
+    since=2,
 )
 """Rows of those that no commit will ever adopt."""
 DROPPED_APART: Final = Statement(
@@ -195,6 +199,7 @@ DROPPED_APART: Final = Statement(
     f"""SELECT id, stamp FROM dropped WHERE is_apart AND at <= now() - $1 * interval '1 second'
     ORDER BY at LIMIT {DROPPED_MAX}""",
     (wire.INT8,),
+    since=2,
 )
 UNOWNED: Final = Statement(
     "unowned",
@@ -202,11 +207,13 @@ UNOWNED: Final = Statement(
     WHERE NOT EXISTS (SELECT FROM contents c WHERE c.id = found.id)
         AND NOT EXISTS (SELECT FROM dropped d WHERE d.id = found.id)""",
     (wire.INT8S,),
+    since=2,
 )
 KNOWS_TURN: Final = Statement(
     "knows_turn",
     "SELECT generation = $1::uuid, $2::uuid = ANY (turns) FROM store",
     (wire.TEXT, wire.TEXT),
+    since=2,
 )
 NEXT_TURN: Final = Statement(
     "next_turn",
@@ -215,6 +222,7 @@ NEXT_TURN: Final = Statement(
         AND EXISTS (SELECT FROM gateways WHERE number = $3 AND incarnation = $4)
     RETURNING turns[1]::text""",
     (wire.TEXT, wire.TEXT, wire.INT4, wire.INT8),
+    since=2,
 )
 """No row: the gateway was declared dead, or another database has the place."""
 FORGET_PARTITIONS: Final = Statement(
@@ -223,6 +231,16 @@ FORGET_PARTITIONS: Final = Statement(
     """DELETE FROM partitions WHERE id IN (
         SELECT id FROM partitions WHERE last < $1 FOR UPDATE SKIP LOCKED)""",
     (wire.INT8,),
+)
+TRANSFER_LOOK: Final = Statement(
+    "transfer_look",
+    """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
+        t.highest, s.shift, s.version, s.allows_reset, s.foreign_etags, s.transfer, s.id::text
+    FROM membership m, store s, totals_() t""",
+)
+"""Of a copy, as the next one. It is prepared only there."""
+TRANSFER_IS_APART: Final = Statement(
+    "transfer_is_apart", "SELECT is_apart FROM contents WHERE id = $1", (wire.INT8,)
 )
 STATEMENTS: Final = (
     *(READ, VERSIONS, SIZES, RANGE, SCAN, SCAN_WHERE, NEXT_PLACE, FOLLOW, COMMIT, CONFIRM),

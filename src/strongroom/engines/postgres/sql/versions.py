@@ -4,7 +4,7 @@ Lives here: the rule "its own version and the one before", and statements for a 
 before, where they differ. Must not live here: how a store is migrated (making.py, migrating.py).
 
 A statement that names what only version 2 has needs another form in `_VERSION_1`, with the same
-name, parameters and columns. A gateway that needs version 2 says so by
+name, parameters and columns, or `since=2`. A gateway that needs version 2 says so by
 PostgresOptions.least_version.
 """
 
@@ -13,18 +13,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.schema import (
     COMMIT,
-    DISCARD_APART,
     DROPPED,
-    DROPPED_APART,
     FINISH_CONTENT,
-    KNOWS_TURN,
-    NEXT_TURN,
+    MEMBERSHIP,
     OPEN,
-    UNOWNED,
-    WRITE_APART,
+    TRANSFER_IS_APART,
+    TRANSFER_LOOK,
     WRITE_CONTENTS,
     Statement,
 )
@@ -66,31 +62,39 @@ def lacking_version(found: int, least: int) -> str | None:
 
 APART_VERSION: Final = 2
 """Bodies may lie apart from it on."""
-_ONLY_VERSION_2: Final = frozenset(
-    one.name for one in (WRITE_APART, DISCARD_APART, DROPPED_APART, UNOWNED, KNOWS_TURN, NEXT_TURN)
-)
-"""No gateway to a store of version 1 executes them."""
+TOGETHER_VERSION: Final = 2
+"""Gateways may serve beside each other from it on. A program that knows only version 1 knows no
+shared right to serve. It also drops what such gateways write into records: who else waits, and the
+shares of an upload's limits."""
+
+
+def _changed(statement: Statement, text: str, other: str) -> Statement:
+    """The statement with another text in one place. Raises: ValueError: it has no such place."""
+    if statement.sql.count(text) != 1:
+        raise ValueError(f"the statement {statement.name} has {text!r} not once")
+    return Statement(statement.name, statement.sql.replace(text, other), statement.types)
+
+
+def _with_totals(statement: Statement) -> Statement:
+    return _changed(
+        statement,
+        "totals_() t",
+        """(SELECT coalesce((SELECT max(highest) FROM outcomes), 0) AS highest,
+            coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint AS bytes) t""",
+    )
+
+
+def _other(statement: Statement, sql: str) -> Statement:
+    return Statement(statement.name, sql, statement.types)
+
+
 _VERSION_1: Final = (
-    Statement(OPEN.name, OPEN.sql.replace("is_apart", "false"), OPEN.types),
-    Statement(DROPPED.name, DROPPED.sql.replace("WHERE NOT is_apart", "")),
-    Statement(
-        "commit",
-        COMMIT.sql.replace("grown, epoch", "grown, $4"),
-        COMMIT.types,
-    ),
-    Statement(
-        "membership",
-        """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-            t.highest, t.bytes, s.shift, s.salt, s.version, ''::bytea,
-            s.allows_reset, s.test_clock, s.transfer IS NOT NULL,
-            current_setting('fsync'),
-            current_setting('full_page_writes'), current_setting('synchronous_standby_names')
-        FROM membership m, store s, (
-            SELECT coalesce((SELECT max(highest) FROM outcomes), 0) AS highest,
-                coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint AS bytes) t""",
-    ),
-    Statement(
-        "write_contents",
+    _changed(OPEN, "is_apart", "false"),
+    _changed(DROPPED, "WHERE NOT is_apart", ""),
+    _changed(COMMIT, "grown, epoch", "grown, $4"),
+    _changed(_with_totals(MEMBERSHIP), "s.secret", "''::bytea"),
+    _other(
+        WRITE_CONTENTS,
         """WITH new AS (
             INSERT INTO contents AS c (id, size, crc, data, gateway, incarnation)
             SELECT n.id, n.size, n.crc, n.data, $5::integer, $6
@@ -100,31 +104,21 @@ _VERSION_1: Final = (
         UPDATE outcomes
         SET bytes = bytes + (SELECT coalesce(sum(size) FILTER (WHERE is_new), 0) FROM new)
         WHERE gateway = $5 AND slot = $7""",
-        WRITE_CONTENTS.types,
     ),
-    Statement(
-        "finish_content",
+    _other(
+        FINISH_CONTENT,
         """WITH done AS (
             UPDATE contents SET size = $2, crc = $3 WHERE id = $1 AND size = 0 RETURNING id)
         UPDATE outcomes SET bytes = bytes + $2 * (SELECT count(*) FROM done)
         WHERE gateway = $4 AND slot = $5""",
-        FINISH_CONTENT.types,
     ),
-    Statement("transfer_is_apart", "SELECT false FROM contents WHERE id = $1", (wire.INT8,)),
-    Statement(
-        "transfer_look",
-        """SELECT m.version, m.body, (extract(epoch FROM clock_timestamp()) * 1000000)::bigint,
-            t.highest, s.shift, s.version, s.allows_reset, s.foreign_etags, s.transfer, s.id::text
-        FROM membership m, store s, (
-            SELECT coalesce((SELECT max(highest) FROM outcomes), 0) AS highest,
-                coalesce((SELECT sum(bytes) FROM outcomes), 0)::bigint AS bytes) t""",
-    ),
+    _changed(TRANSFER_IS_APART, "is_apart", "false"),
+    _with_totals(TRANSFER_LOOK),
 )
-"""By name."""
 
 
 def of_version(statements: Sequence[Statement], version: int) -> list[Statement]:
-    """The statements in the form that a store of this version needs."""
+    """The statements in the form that a store of this version needs. Those that it cannot have are
+    left out: no gateway to it executes them."""
     before = {one.name: one for one in _VERSION_1} if version == 1 else {}
-    left_out = _ONLY_VERSION_2 if version == 1 else frozenset()
-    return [before.get(one.name, one) for one in statements if one.name not in left_out]
+    return [before.get(one.name, one) for one in statements if one.since <= version]
