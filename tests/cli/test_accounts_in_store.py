@@ -280,6 +280,8 @@ def test_what_is_typed_is_stronger_than_a_variable(store: DatabaseSettings, tmp_
     assert store.shown in in_process("account", "add", "three", **by_file).out
     elsewhere = {"STRONGROOM_STORE": "http://127.0.0.1:1/nodes", "STRONGROOM_DATA": str(tmp_path)}
     assert f"{tmp_path}/accounts.json" in in_process("account", "add", "four", **elsewhere).out
+    ran = in_process("account", "export", **elsewhere)
+    assert ran.code == Exit.SETTINGS and "STRONGROOM_STORE: " in ran.err
     listed = in_process("account", "list", "--store-file", file, *flags(store)[2:]).out
     assert [line.split()[0] for line in listed.splitlines()] == ["one", "three"]
     for wrong in (

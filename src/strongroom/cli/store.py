@@ -6,7 +6,6 @@ what needs an operator (watching/store_report.py). Nothing printed has a URL, wh
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -18,6 +17,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.plain import plain
 
 if TYPE_CHECKING:
+    from strongroom.cli.flags.chosen_database import DatabaseChoice
     from strongroom.database import DatabaseSettings
 
 T = TypeVar("T")
@@ -94,15 +94,14 @@ def init(
     """Make the tables of a store that are missing, or print the SQL that makes them.
 
     With --bodies, 256 folders and a mark are made in the folder, and the store remembers it."""
-    _check_schema(schema)
     if print_sql is not None:
-        need_driver()
+        _choice(url, store_file, schema).check_schema()
+        _need_driver()
         from strongroom.engines.postgres.sql.making import init_sql
 
         typer.echo(init_sql(schema, print_sql), nl=False)
         return
     database = _database(url, store_file, schema)
-    need_driver()
     from strongroom.engines.postgres.assembly import init_bodies, init_store
 
     place = None if bodies is None else _place(bodies)
@@ -119,9 +118,7 @@ def migrate(url: Url = None, store_file: UrlFile = None, schema: Schema = _SCHEM
 
     It is refused while a gateway of an older program uses the store. It needs the role that made
     the tables. Stopping the command at any time loses nothing: run it again."""
-    _check_schema(schema)
     database = _database(url, store_file, schema)
-    need_driver()
     from strongroom.engines.postgres.migrating import migrate_store
     from strongroom.engines.postgres.sql.versions import VERSION
 
@@ -142,9 +139,7 @@ def status(
     """Show the gateways, standbys and sizes of a store, and what keeps vacuum from its work.
 
     It ends with 1 if something needs an operator, and with 69 if the database does not answer."""
-    _check_schema(schema)
     database = _database(url, store_file, schema)
-    need_driver()
     import msgspec
 
     from strongroom.cli.watching.store_report import StoreReport, findings, lines
@@ -177,9 +172,7 @@ def adopt(
 
     Other databases with the same store can then no longer be served with that folder. No body is
     removed."""
-    _check_schema(schema)
     database = _database(url, store_file, schema)
-    need_driver()
     place = None if bodies is None else _place(bodies)
     _asked(database, _adopt(database, schema, place, lambda text: _agreed(text, yes)))
 
@@ -207,15 +200,6 @@ async def _adopt(
         await adoption.close()
 
 
-def _check_schema(schema: str) -> None:
-    from strongroom.cli.flags.database import SCHEMA
-
-    try:
-        SCHEMA.read(schema)
-    except ValueError as error:
-        fail(Exit.USAGE, f"--schema {schema!r}: {error}")
-
-
 def _place(bodies: str) -> str:
     """Return the URL of a folder, or end the command."""
     from strongroom.cli.flags.database import BODIES
@@ -227,37 +211,22 @@ def _place(bodies: str) -> str:
 
 
 def _database(url: str | None, file: Path | None, schema: str) -> DatabaseSettings:
-    """Return the database that the arguments name, else the environment."""
-    from strongroom.cli.flags.database import checked_url, url_of_file
-    from strongroom.cli.flags.given import ValueSource
-    from strongroom.database import DatabaseSettings
-
-    if url is not None and file is not None:
-        fail(Exit.USAGE, "the URL names a database; it does not go with --store-file")
-    if url is not None:
-        return DatabaseSettings(
-            checked_url(url, "the URL", ValueSource.COMMAND_LINE), schema=schema
-        )
-    if file is not None:
-        return DatabaseSettings(url_of_file(file, "--store-file"), schema=schema)
-    variable = "STRONGROOM_STORE"
-    if given := os.environ.get(variable, "").strip():
-        checked = checked_url(given, variable, ValueSource.ENVIRONMENT)
-        return DatabaseSettings(checked, schema=schema)
-    if given := os.environ.get(f"{variable}_FILE", "").strip():
-        return DatabaseSettings(url_of_file(Path(given), f"{variable}_FILE"), schema=schema)
-    fail(Exit.USAGE, f"which database? Give its URL, --store-file or {variable}")
+    """Return the database that the arguments name, or the environment. Its driver is there."""
+    database = _choice(url, file, schema).database()
+    _need_driver()
+    return database
 
 
-def need_driver() -> None:
-    """End the command if the driver is not installed."""
-    try:
-        import psycopg  # noqa: F401 - what the engine needs
-    except ImportError as error:
-        fail(
-            Exit.SETTINGS,
-            f"a store in PostgreSQL needs the extra: pip install strongroom[postgres] ({error})",
-        )
+def _choice(url: str | None, file: Path | None, schema: str) -> DatabaseChoice:
+    from strongroom.cli.flags.chosen_database import DatabaseChoice
+
+    return DatabaseChoice(url, file, schema, "the URL", "--schema")
+
+
+def _need_driver() -> None:
+    from strongroom.cli.flags.chosen_database import need_driver
+
+    need_driver()
 
 
 def _asked(database: DatabaseSettings, question: Coroutine[object, object, T]) -> T:

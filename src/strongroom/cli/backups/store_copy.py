@@ -82,7 +82,9 @@ def copy(
         replace(_place(goal, to_schema, "--to"), bodies=_bodies(to_bodies)),
     )
     if any(one.is_database for one in places):
-        _need_driver()
+        from strongroom.cli.flags.chosen_database import need_driver
+
+        need_driver()
     began_s = elapsed_s()
     try:
         with progress_bar("Copying", quiet or as_json) as progress:
@@ -178,17 +180,6 @@ def _bodies(url: str | None) -> str | None:
         return None if url is None else str(BODIES.read(url))
     except ValueError as error:
         fail(Exit.USAGE, f"--to-bodies {url!r}: {error}")
-
-
-def _need_driver() -> None:
-    """End the command if the driver is not installed."""
-    try:
-        import psycopg  # noqa: F401 - what the engine needs
-    except ImportError as error:
-        fail(
-            Exit.SETTINGS,
-            f"a store in PostgreSQL needs the extra: pip install strongroom[postgres] ({error})",
-        )
 
 
 def _fail(error: Exception, start: _Place, goal: _Place) -> NoReturn:

@@ -70,17 +70,12 @@ def _notes(place: str, count: int, size_bytes: int) -> Iterator[str]:
 
 
 def _check(url: str) -> None:
+    from strongroom.cli.flags.chosen_database import need_driver
     from strongroom.cli.flags.database import checked_url
     from strongroom.cli.flags.given import ValueSource
 
     checked_url(url, "the URL", ValueSource.COMMAND_LINE)
-    try:
-        import psycopg  # noqa: F401 - what the engine needs
-    except ImportError as error:
-        fail(
-            Exit.SETTINGS,
-            f"a store in PostgreSQL needs the extra: pip install strongroom[postgres] ({error})",
-        )
+    need_driver()
 
 
 @contextmanager

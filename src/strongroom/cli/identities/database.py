@@ -15,7 +15,7 @@ from strongroom.auth.accounts import Account, AccountsError
 from strongroom.auth.roles import Assignments, RolesError
 from strongroom.cli.event_loop import run
 from strongroom.cli.exits import Exit, fail
-from strongroom.cli.store import need_driver
+from strongroom.cli.flags.chosen_database import need_driver
 from strongroom.clock import SystemClock
 from strongroom.database import DatabaseSettings
 from strongroom.engines.base import CommitUnknown, EngineError

@@ -10,7 +10,6 @@ the one that was typed.
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +19,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.layout import CommandWithLayout
 
 if TYPE_CHECKING:
+    from strongroom.cli.flags.chosen_database import DatabaseChoice
     from strongroom.cli.identities.place import IdentityPlace
     from strongroom.database import DatabaseSettings
 
@@ -102,69 +102,27 @@ def data_of(context: Any) -> tuple[Path, Path | None]:
 
 def database_of(context: Any) -> DatabaseSettings | None:
     """Return the database that a command shall use; None = files."""
-    _, file, url, url_file, schema = context.meta[_GIVEN]
-    if url is None and url_file is None:
-        is_typed = context.get_parameter_source("data").name == "COMMANDLINE"
-        return None if file is not None or is_typed else _of_environment(schema)
-    if url is not None and url_file is not None:
-        fail(Exit.USAGE, "--store names a database; it does not go with --store-file")
-    if file is not None:
+    _, file, *_ = context.meta[_GIVEN]
+    choice = _choice(context)
+    if choice.is_given and file is not None:
         option = context.command.file_option
         fail(Exit.USAGE, f"{option} names a file; it does not go with a database")
-    return _given(url, url_file, schema)
+    is_typed = context.get_parameter_source("data").name == "COMMANDLINE"
+    if not choice.is_given and (file is not None or is_typed):
+        return None
+    return choice.database_if_any()
 
 
 def typed_database_of(context: Any) -> DatabaseSettings:
     """Return the database that a command cannot do without."""
+    return _choice(context).database()
+
+
+def _choice(context: Any) -> DatabaseChoice:
+    from strongroom.cli.flags.chosen_database import DatabaseChoice
+
     _, _, url, url_file, schema = context.meta[_GIVEN]
-    if url is not None and url_file is not None:
-        fail(Exit.USAGE, "--store names a database; it does not go with --store-file")
-    found = _of_environment(schema) if url is url_file is None else _given(url, url_file, schema)
-    if found is None:
-        fail(Exit.USAGE, f"which database? Give --store, --store-file or {_VARIABLE}")
-    return found
-
-
-def _given(url: str | None, file: Path | None, schema: str) -> DatabaseSettings:
-    from strongroom.cli.flags.database import checked_url, url_of_file
-    from strongroom.cli.flags.given import ValueSource
-    from strongroom.database import DatabaseSettings
-
-    _check_schema(schema)
-    if file is not None:
-        return DatabaseSettings(url_of_file(file, "--store-file"), schema=schema, file=file)
-    assert url is not None
-    checked = checked_url(url, "--store", ValueSource.COMMAND_LINE)
-    return DatabaseSettings(checked, schema=schema)
-
-
-def _of_environment(schema: str) -> DatabaseSettings | None:
-    """Return the PostgreSQL that a variable names. Nodes that meet elsewhere name other stores by
-    the same variable, which have no accounts."""
-    from strongroom.cli.flags.database import checked_url, url_of_file
-    from strongroom.cli.flags.given import ValueSource
-    from strongroom.database import DatabaseSettings, is_postgres
-
-    url = os.environ.get(_VARIABLE, "").strip()
-    if is_postgres(url):
-        _check_schema(schema)
-        checked = checked_url(url, _VARIABLE, ValueSource.ENVIRONMENT)
-        return DatabaseSettings(checked, schema=schema)
-    file = os.environ.get(f"{_VARIABLE}_FILE", "").strip()
-    if file and not url:
-        _check_schema(schema)
-        url = url_of_file(Path(file), f"{_VARIABLE}_FILE")
-        return DatabaseSettings(url, schema=schema, file=Path(file))
-    return None
-
-
-def _check_schema(schema: str) -> None:
-    from strongroom.cli.flags.database import SCHEMA
-
-    try:
-        SCHEMA.read(schema)
-    except ValueError as error:
-        fail(Exit.USAGE, f"--store-schema {schema!r}: {error}")
+    return DatabaseChoice(url, url_file, schema)
 
 
 def _parameter(option: str) -> str:
