@@ -14,6 +14,7 @@ from typing import Final
 
 import msgspec
 
+from strongroom.errors import core as errors
 from strongroom.errors.core import ErrorCode, Extras, StorageError
 from strongroom.services.core.copies.sources import LocalSource, SourceBroken, SourceRequest
 from strongroom.services.file.copies.reading import FileSource, OpenFile
@@ -128,6 +129,8 @@ async def _pieces(response: Response) -> AsyncIterator[bytes]:
             assert isinstance(piece, bytes), "what comes from a connection is no file"
             yield piece
     except StorageError as error:
+        if error.row is errors.SERVER_BUSY:
+            raise  # the gateway was lost, and another one may serve the share soon
         raise SourceBroken(f"The copy source cannot be read: {error.message}") from None
 
 

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from strongroom.auth.request import Service
 from strongroom.errors import copies as copy_errors
+from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import conditions as conditional
 from strongroom.semantics.core.conditions import Conditions
@@ -29,10 +30,12 @@ from strongroom.store.core.records import CopyOrder
 from strongroom.values import Metadata
 
 _STATUS: Final = "x-ms-copy-source-status-code"
-# The errors that every operation that reads a source may answer.
-_SOURCE_ERRORS: Final = (
+# The errors that every operation that reads a source may answer. The last one is temporary: another
+# gateway serves the share of the source.
+_PASSED_ON: Final = (
     copy_errors.CANNOT_VERIFY_COPY_SOURCE,
     copy_errors.SOURCE_CONDITION_NOT_MET,
+    errors.SERVER_BUSY,
 )
 
 
@@ -64,7 +67,7 @@ async def _open_local(
     try:
         return await other(services, source, wanted)
     except StorageError as refusal:
-        if refusal.row in _SOURCE_ERRORS or any(name == _STATUS for name, _ in refusal.headers):
+        if refusal.row in _PASSED_ON or any(name == _STATUS for name, _ in refusal.headers):
             raise
         # An error that only the source's service answers, such as a file that is locked over SMB.
         row = copy_errors.CANNOT_VERIFY_COPY_SOURCE
