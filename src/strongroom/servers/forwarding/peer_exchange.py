@@ -212,7 +212,7 @@ class PeerExchange:
         assert self._parser is not None
         status = self._parser.get_status_code()
         if status < 200:
-            self._may_send = status == 100
+            self._may_send |= status == 100
             self.fields.clear()
             self.reason = ""
             return

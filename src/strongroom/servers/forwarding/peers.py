@@ -43,6 +43,7 @@ class Peer:
         self._open: set[PeerStream] = set()
         self._room = asyncio.Semaphore(STREAMS_MAX)
         self._failed: tuple[float, str] | None = None
+        self._is_closed = False
 
     async def stream(self, *, is_fresh: bool = False) -> PeerStream:
         """Return a connection for one request; `give_back` follows. `is_fresh`: nothing was sent on
@@ -82,7 +83,8 @@ class Peer:
             self._end(stream)
 
     def abort(self) -> None:
-        """Cut all connections. Requests under way fail."""
+        """Cut all connections, and make no more. Requests under way fail."""
+        self._is_closed = True
         for stream in self._open:
             stream.abort()
         self._idle.clear()
@@ -93,6 +95,7 @@ class Peer:
         self._open.discard(stream)
 
     async def _connect(self) -> PeerStream:
+        self._check_open()
         host, port = self.announced.host, self.announced.port
         if self._failed is not None and self._now() - self._failed[0] < _PAUSE_S:
             # Many requests wait at a time for a gateway that does not answer.
@@ -114,10 +117,21 @@ class Peer:
         if not is_known(writer.get_extra_info("ssl_object"), self.announced.fingerprint):
             writer.transport.abort()
             raise PeerUnreachable(f"at {host} port {port} is another server, by its certificate")
+        try:
+            self._check_open()
+        except PeerUnreachable:
+            writer.transport.abort()
+            raise
         writer.transport.set_write_buffer_limits(high=_BUFFER_BYTES)
         stream = PeerStream(reader, writer)
         self._open.add(stream)
         return stream
+
+    def _check_open(self) -> None:
+        """`abort` may come while a request waits for room or for its connection. Nobody would end a
+        wait for the answer on a connection that is made after it."""
+        if self._is_closed:
+            raise PeerUnreachable("it is gone")
 
 
 class Peers:
