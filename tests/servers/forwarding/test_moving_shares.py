@@ -12,7 +12,9 @@ import pytest
 from strongroom.errors.core import StorageError
 from strongroom.services.file.handles.opening import connect_share
 from strongroom.services.file.opens.open_handle import ShareAccess
-from strongroom.services.file.opens.share_holds import IDLE_S, ShareHolds
+from strongroom.services.file.opens.opens import Opens
+from strongroom.services.file.opens.share_holds import ShareHolds
+from strongroom.services.file.opens.share_leaving import IDLE_S, ShareLeaving
 from tests.conformance.answer import expect
 from tests.servers.forwarding.pair import (
     HOLDER,
@@ -62,12 +64,13 @@ def test_a_share_that_has_moved_on_is_looked_for_again(pair: Pair) -> None:
 
 
 def test_a_share_that_nobody_uses_moves_to_the_next_request(pair: Pair) -> None:
-    holds = pair.both[HOLDER].services.held.of(ShareHolds)
+    held = pair.both[HOLDER].services.held
+    leaving = ShareLeaving(held.of(ShareHolds), held.of(Opens))
     share = generation(pair)
 
     async def idle() -> list[int]:
-        assert holds.release_idle(0.0, lambda _: False) == []
-        return holds.release_idle(IDLE_S, lambda _: False)
+        assert leaving.release_idle(0.0) == []
+        return leaving.release_idle(IDLE_S)
 
     assert pair.call(idle()) == [share]
     expect(pair.here.get("/box/f"), 200)

@@ -33,6 +33,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.copies.reading import OtherGateways
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
+from strongroom.services.file.opens.share_leaving import ShareLeaving
 
 _SWEEP_EVERY_S: Final = 1.0
 _DRAIN_S: Final = 5.0
@@ -61,7 +62,6 @@ class Forwarding:
         address: tuple[str, int] | None,
         listening_hosts: Sequence[str],
     ) -> None:
-        self._services = services
         self._gateways = services.store.gateways
         self._address = address or (default_host(listening_hosts), 0)
         self._certificate = new_certificate()
@@ -73,14 +73,18 @@ class Forwarding:
         forwarder = Forwarder(services, self._peers, self.counts)
         self.answer = forwarder.answer
         services.held.of(OtherGateways).open = forwarder.open_source
-        services.held.of(ShareHolds).ask = forwarder.demand
+        holds = services.held.of(ShareHolds)
+        holds.ask = forwarder.demand
+        self._leaving = ShareLeaving(holds, services.held.of(Opens))
 
     async def open(self, contexts: Contexts, shared: Shared, open_listener: OpenListener) -> None:
         """Listen for the other gateways, and tell them where. Raises: Unavailable, and as
         `open_listener`."""
         host, port = self._address
         observe = observer(GATEWAYS, shared)
-        listener = gateway_listener(contexts, shared, self._certificate, self.counts, observe)
+        listener = gateway_listener(
+            contexts, shared, self._certificate, self.counts, self._leaving, observe
+        )
         port = await open_listener(RequestedListener(GATEWAYS, listener, port), host)
         self._listener = listener
         announced = Announcement(PROTOCOL, host, port, self._certificate.fingerprint)
@@ -94,24 +98,21 @@ class Forwarding:
         if self._sweep is not None:
             self._sweep.cancel()
             await asyncio.gather(self._sweep, return_exceptions=True)
-        services, listener = self._services, self._listener
-        opens = services.held.of(Opens)
-        services.held.of(ShareHolds).release_unused(opens.has_opens_in)
+        self._leaving.release_unused()
+        listener = self._listener
         if listener is not None:
             # The others learn with their next answers that their connections end. A request that
             # meets the end of its connection would have no answer.
             listener.draining = True
             await asyncio.sleep(_FAREWELL_S)
-            services.held.of(ShareHolds).release_unused(opens.has_opens_in)
+            self._leaving.release_unused()
             await listener.drain(_DRAIN_S)
         self._peers.close()
 
     async def _run(self) -> None:
         """Close what is not needed any more, and give up shares that nobody uses."""
-        opens, holds = self._services.held.of(Opens), self._services.held.of(ShareHolds)
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
             self._peers.sweep()
             if not self._gateways.is_alone:
-                given_up = holds.release_idle(self._now(), opens.has_opens_in)
-                self.counts.given_up += len(given_up)
+                self.counts.given_up += len(self._leaving.release_idle(self._now()))

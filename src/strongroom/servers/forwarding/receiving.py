@@ -29,8 +29,8 @@ from strongroom.servers.rationed_log import Ration, more
 from strongroom.servers.requests import pipeline
 from strongroom.servers.service_listeners import Contexts, Shared
 from strongroom.services.file.copies.reading import open_here
-from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds
+from strongroom.services.file.opens.share_leaving import ShareLeaving
 from strongroom.wire.core.http import Request, Response
 
 _DEFAULTS: Final = HttpSettings()
@@ -61,12 +61,14 @@ class _Receiver:
         shared: Shared,
         certificate: GatewayCertificate,
         counts: ForwardCounts,
+        leaving: ShareLeaving,
     ) -> None:
         self._context = contexts[Service.FILE]
         self._gateways = self._context.services.store.gateways
         self._proofs = Proofs(self._gateways.secret)
         self._certificate = certificate
         self._counts = counts
+        self._leaving = leaving
         self._pressure = shared.pressure
         self._answer = watched(self._respond, shared.observers)
         self._ration = Ration(_LOG_EVERY_S)
@@ -98,11 +100,9 @@ class _Receiver:
 
     async def _answered(self, question: ReadSource | GiveUp) -> Response:
         services = self._context.services
-        holds = services.held.of(ShareHolds)
         if isinstance(question, GiveUp):
-            has_opens = services.held.of(Opens).has_opens_in
-            return questions.given_up(await holds.give_up(question.generation, has_opens))
-        if not await holds.take(services, question.source.generation):
+            return questions.given_up(await self._leaving.give_up(question.generation))
+        if not await services.held.of(ShareHolds).take(services, question.source.generation):
             return Response(_BUSY, [(NOT_HERE, "1")])
         try:
             return questions.answer_of(await open_here(services, question.source, question.wanted))
@@ -122,6 +122,7 @@ def gateway_listener(
     shared: Shared,
     certificate: GatewayCertificate,
     counts: ForwardCounts,
+    leaving: ShareLeaving,
     observe: Callable[[Exchange], None],
 ) -> HttpServer:
     """Return the listener, which is not open yet.
@@ -129,7 +130,7 @@ def gateway_listener(
     Arguments:
         observe: is told of each request of another gateway.
     """
-    receiver = _Receiver(contexts, shared, certificate, counts)
+    receiver = _Receiver(contexts, shared, certificate, counts, leaving)
 
     def observe_proven(exchange: Exchange) -> None:
         if exchange.request is not None and exchange.request.is_forwarded:

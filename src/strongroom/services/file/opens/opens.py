@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Hashable, Sequence
+from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -90,10 +90,15 @@ class Opens:
         node = self._nodes.get(file)
         return EMPTY_TABLE if node is None else node.table
 
-    def has_opens_in(self, generation: int) -> bool:
-        """Whether a file or directory of a share is open, or is being closed or removed."""
-        share = keys.files(generation)
-        return any(file.keyspace == share for file in self._nodes)
+    def open_among(self, generations: Iterable[int]) -> set[int]:
+        """Return the shares of which a file or directory is open, or is being closed or removed."""
+        found, wanted = set(), {keys.files(one): one for one in generations}
+        for file in self._nodes:
+            if not wanted:
+                break
+            if (generation := wanted.pop(file.keyspace, None)) is not None:
+                found.add(generation)
+        return found
 
     def reserved_bytes(self, file: Partition) -> int:
         """How many bytes are reserved behind a file's end."""

@@ -1,19 +1,16 @@
 """The shares that this gateway serves; one gateway at a time keeps the table of opens of a share.
 
 Lives here: the holds of shares, and the answer to a request for a share that another gateway
-serves. Must not live here: when a gateway counts as dead (engines/membership.py).
+serves. Must not live here: when a share is given up (share_leaving.py), when a gateway counts as
+dead (engines/membership.py).
 
 A gateway takes a share with the first request in it, and keeps it until it stops or dies. Every
 commit checks that its gateway is alive. So a gateway that was paused, and whose shares others have
 taken over, commits nothing more. No decision here needs a guard of its own for that.
 
-A gateway among others gives a share up that it has not used for a while. The next request then
-decides anew which gateway has it. Nothing of this process may rely on the share then: no handle, no
-lock, no request under way. A request counts by its task: whatever it commits, it commits before its
-task ends. So a request that was slow between two steps cannot commit after another gateway's lock.
-
-Requests over REST can be forwarded, and clients of SMB cannot. So a gateway to which such a client
-comes asks the one that has the share to give it up. That one does so if it can do without it.
+A gateway among others may give a share up (share_leaving.py). A request that uses it counts by its
+task: whatever it commits, it commits before its task ends. So a request that was slow between two
+steps cannot commit after another gateway's lock.
 
 A gateway that takes a share over gives stamps above all those of the gateway before. So the rule of
 snapshots holds too: a commit with a later stamp happened later.
@@ -24,9 +21,9 @@ On an engine that one process has to itself, the hold is always granted.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Container
 from typing import Final
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from strongroom.engines.gateways import ExclusiveRight
 from strongroom.errors import core as errors
@@ -35,12 +32,9 @@ from strongroom.services.core.runner import Services
 
 RETRY_AFTER_S: Final = 1
 """The Retry-After of an error. Another gateway may serve the share, or this one may get it soon."""
-IDLE_S: Final = 30.0
-"""A share that was not used for so long is given up, if other gateways may serve it."""
 YIELD_S: Final = 1.0
-"""So long a gateway lets requests under way end, and so long it then leaves the share to the one
-that has asked for it."""
-_LOOK_EVERY_S: Final = 0.01
+"""So long a gateway waits for requests under way, and so long for those that came meanwhile. It then
+leaves the share to the one that has asked, for as long."""
 _BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
 
 
@@ -92,7 +86,7 @@ class ShareHolds:
     def __init__(self) -> None:
         self._shares: dict[int, _Held] = {}
         self._taking: dict[int, asyncio.Task[bool]] = {}
-        self._yielding: dict[int, float] = {}
+        self._withheld: dict[int, float] = {}
         self._is_stopping = False
         self.ask: Callable[[int], Awaitable[None]] | None = None
 
@@ -115,7 +109,7 @@ class ShareHolds:
         if held is not None and held.right is not None and services.store.gateways.is_alone:
             return held.right.is_held  # nobody else wants it, so its users do not count
         task = asyncio.current_task()
-        if self._is_yielded(generation) and (held is None or id(task) not in held.users):
+        if self._is_withheld(generation) and (held is None or id(task) not in held.users):
             return False
         if held is None:
             held = self._shares[generation] = _Held()
@@ -147,73 +141,57 @@ class ShareHolds:
         if held is not None and held.right is not None:
             held.right.release()
 
-    def release_idle(self, now_s: float, has_opens: Callable[[int], bool]) -> list[int]:
-        """Give up the shares that nobody has used for IDLE_S, and return them. It must be called
-        more often than that.
+    # For share_leaving.py.
 
-        Arguments:
-            now_s: of a monotonic clock.
-            has_opens: whether a share has handles, or operations in the table of opens.
-        """
-        unused = self._unused(has_opens)
+    def generations(self) -> list[int]:
+        return list(self._shares)
+
+    def may_be_held(self, generation: int) -> bool:
+        """Whether this gateway has the share, or takes it."""
+        return generation in self._shares
+
+    def is_mounted(self, generation: int) -> bool:
+        held = self._shares.get(generation)
+        return held is not None and held.is_mounted()
+
+    def is_free(self, generation: int) -> bool:
+        """Whether no request and no connection uses the share."""
+        held = self._shares.get(generation)
+        return held is None or not (generation in self._taking or held.is_used())
+
+    def requests(self, generation: int) -> WeakSet[asyncio.Task[object]]:
+        """Return the tasks that use the share now."""
+        held = self._shares.get(generation)
+        users = () if held is None else held.users.values()
+        return WeakSet(one for one in users if isinstance(one, asyncio.Task))
+
+    def note_unused(self, unused: Container[int], now_s: float, idle_s: float) -> list[int]:
+        """Note which shares nobody uses now. Return those that nobody has used for `idle_s`."""
         for generation, held in self._shares.items():
             if generation not in unused:
                 held.idle_since = None
             elif held.idle_since is None:
                 held.idle_since = now_s
-        idle = [
-            generation for generation in unused if self._shares[generation].idle_s(now_s) >= IDLE_S
-        ]
-        for generation in idle:
-            self.release(generation)
-        return idle
+        return [one for one, held in self._shares.items() if held.idle_s(now_s) >= idle_s]
 
-    async def give_up(self, generation: int, has_opens: Callable[[int], bool]) -> bool:
-        """Give a share up to a gateway that asks for it, unless it is needed here. Requests under
-        way end before, and new ones wait. Return whether this gateway has it no more.
+    def withhold(self, generation: int, until_s: float) -> None:
+        """Let new requests not have a share until a time of the event loop."""
+        self._withheld[generation] = until_s
 
-        Arguments:
-            has_opens: as for release_idle.
-        """
-        loop = asyncio.get_running_loop()
-        ends = loop.time() + YIELD_S
-        self._yielding[generation] = ends
-        while (held := self._shares.get(generation)) is not None:
-            if held.is_mounted() or loop.time() > ends:
-                self._yielding.pop(generation, None)
-                return False
-            if generation in self._unused(has_opens):
-                self.release(generation)
-                break
-            await asyncio.sleep(_LOOK_EVERY_S)
-        self._yielding[generation] = loop.time() + YIELD_S
-        return True
+    def end_withheld(self, now_s: float) -> None:
+        """Forget what is withheld no more."""
+        self._withheld = {one: until for one, until in self._withheld.items() if until > now_s}
 
-    def _is_yielded(self, generation: int) -> bool:
+    def stop(self) -> None:
+        """Take no share any more."""
+        self._is_stopping = True
+
+    def _is_withheld(self, generation: int) -> bool:
         """Whether it is being given up to another gateway, or was just now."""
         if self._is_stopping:
             return True
-        until = self._yielding.get(generation)
-        if until is None:
-            return False
-        if asyncio.get_running_loop().time() <= until:
-            return True
-        del self._yielding[generation]
-        return False
-
-    def release_unused(self, has_opens: Callable[[int], bool]) -> None:
-        """Give up the shares that nobody uses now, and take no more: this server stops.
-        `has_opens`: as for release_idle."""
-        self._is_stopping = True
-        for generation in self._unused(has_opens):
-            self.release(generation)
-
-    def _unused(self, has_opens: Callable[[int], bool]) -> list[int]:
-        return [
-            generation
-            for generation, held in self._shares.items()
-            if not (generation in self._taking or held.is_used() or has_opens(generation))
-        ]
+        until = self._withheld.get(generation)
+        return until is not None and asyncio.get_running_loop().time() <= until
 
     async def _take(self, services: Services, generation: int) -> bool:
         right = await services.store.gateways.hold(share_name(generation))
