@@ -114,3 +114,22 @@ def test_a_mount_gets_a_share_that_the_other_gateway_serves_over_rest_alone(pair
         pair.call(connect_share(holder, pair.here.account, "box"))
     assert refused.value.row.code == "ServerBusy", "a mounted share stays"
     assert access.share == "box"
+
+
+def test_a_mount_that_cannot_get_the_share_asks_the_store_a_few_times_only(pair: Pair) -> None:
+    """Each question goes the way of the heartbeats."""
+    access = pair.call(connect_share(pair.both[HOLDER].services, pair.here.account, "box"))
+    services = pair.both[OTHER].services
+    gateways: Any = services.store.gateways
+    hold, asked = gateways.hold, []
+
+    async def counted(name: bytes) -> Any:
+        asked.append(name)
+        return await hold(name)
+
+    gateways.hold = counted
+    with pytest.raises(StorageError) as refused:
+        pair.call(connect_share(services, pair.here.account, "box"))
+    assert refused.value.row.code == "ServerBusy"
+    assert len(asked) <= 2, "before the other gateway was asked, and after its no"
+    assert access.share == "box"

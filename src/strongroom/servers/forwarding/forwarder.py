@@ -92,22 +92,28 @@ class Forwarder:
 
     async def demand(self, generation: int) -> None:
         """Ask the holder of a share to give it up, and take it then (see ShareHolds.ask)."""
-        peer, question = self._holder(generation), questions.encoded(questions.GiveUp(generation))
-        if peer is None:
+        peer = self._holder(generation)
+        if peer is None or not await self._gives_up(peer, generation):
             return
-        try:
-            await self._exchange(peer, _no_request(), None, question)
-        except PeerUnreachable as error:
-            self._cannot_ask(peer, error)
-            return
-        except StorageError:
-            return  # it was lost meanwhile
-        loop = asyncio.get_running_loop()
+        # It is free when the other one's commit of that has ended.
+        loop, pause_s = asyncio.get_running_loop(), _LOOK_EVERY_S
         ends = loop.time() + YIELD_S
         while loop.time() < ends:
-            if await self._holds.take(self._services, generation):
+            if await self._gets(generation):
                 return
-            await asyncio.sleep(_LOOK_EVERY_S)
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
+
+    async def _gives_up(self, peer: Peer, generation: int) -> bool:
+        question = questions.encoded(questions.GiveUp(generation))
+        try:
+            response = await self._exchange(peer, _no_request(), None, question)
+        except PeerUnreachable as error:
+            self._cannot_ask(peer, error)
+            return False
+        except StorageError:
+            return False  # it was lost meanwhile
+        return response is not None and questions.is_given_up(response)
 
     async def _settled(
         self, generation: int, exchange: Callable[[Peer], Awaitable[Response | None]]

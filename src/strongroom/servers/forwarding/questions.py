@@ -77,6 +77,12 @@ def given_up(is_given_up: bool) -> Response:
     return _response(_Yes(is_given_up))
 
 
+def is_given_up(response: Response) -> bool:
+    """Read the answer of `given_up`."""
+    (response.finished or _nothing_to_release)()
+    return msgspec.msgpack.decode(_content(response), type=_Yes).is_given_up
+
+
 def answer_of(source: OpenFile) -> Response:
     """The answer has the bytes, and gives the source back at its end."""
     file = source.file
@@ -97,8 +103,7 @@ def refusal_of(error: StorageError) -> Response:
 
 def opened_by(response: Response) -> OpenFile:
     """Return the source of an answer. Raises: StorageError, as it was raised there."""
-    text = next((text for name, text in response.headers if name.lower() == HEADER), "")
-    found = msgspec.msgpack.decode(base64.b64decode(text), type=_Found | _Refused)
+    found = msgspec.msgpack.decode(_content(response), type=_Found | _Refused)
     release = response.finished or _nothing_to_release
     if isinstance(found, _Refused):
         release()
@@ -118,6 +123,11 @@ def opened_by(response: Response) -> OpenFile:
 def _response(content: _Found | _Refused | _Yes) -> Response:
     text = base64.b64encode(msgspec.msgpack.encode(content)).decode("ascii")
     return Response(200, [(HEADER, text)])
+
+
+def _content(response: Response) -> bytes:
+    text = next((text for name, text in response.headers if name.lower() == HEADER), "")
+    return base64.b64decode(text)
 
 
 async def _pieces(response: Response) -> AsyncIterator[bytes]:
