@@ -16,6 +16,7 @@ _OBJECTS_MAX = 6_000
 def thresholds() -> Iterator[None]:
     """Set the thresholds of a served process until the end of the test."""
     before = gc.get_threshold()
+    gc.enable()  # a command that failed within this process may have left it off
     gc.set_threshold(*GC_THRESHOLDS)
     yield
     gc.set_threshold(*before)

@@ -49,17 +49,19 @@ class ContentInPieces:
         if self.size_bytes <= VERIFIED_BYTES_MAX:
             yield await self.read(offset, length)
             return
+        checksum, left = 0, self.size_bytes
         async for piece in self._pieces(offset, length):
+            if length == self.size_bytes:
+                # The last piece is held back until all of them are right.
+                checksum, left = crc64(piece, checksum), left - len(piece)
+                if not left:
+                    self._compare(checksum)
             yield piece
 
     async def chunks(self, offset: int = 0, length: int | None = None) -> AsyncIterator[bytes]:
         length_bytes = self.size_bytes - offset if length is None else length
-        checksum = 0
         async for piece in self.slices(offset, length_bytes):
-            checksum = crc64(piece, checksum)
             yield piece
-        if length_bytes == self.size_bytes:
-            self._compare(checksum)
 
     async def _pieces(self, offset: int, length: int) -> AsyncIterator[bytes]:
         """The next piece is read while its reader has the last one."""
