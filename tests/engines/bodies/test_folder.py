@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import math
 import os
 import stat
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest import mock
@@ -17,6 +20,7 @@ import pytest
 
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.bodies import folder as folders
+from strongroom.engines.bodies import layout
 from strongroom.engines.bodies.base import BodiesAway, BodiesBroken, BodiesUnfit, BodyMissing
 from strongroom.engines.bodies.folder import (
     FolderBodies,
@@ -24,10 +28,13 @@ from strongroom.engines.bodies.folder import (
     make_folder_ready,
     open_folder,
 )
-from strongroom.engines.bodies.layout import MARK, name_of
+from strongroom.engines.bodies.layout import MARK, BodyFolder, name_of
 from strongroom.engines.bodies.mark import BodiesMark
+from strongroom.platform import files
 
 OWN = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=3))
+SECOND = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=4))
+THIRD = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=5))
 BODY = os.urandom(3 * 1024 * 1024 + 7)
 
 
@@ -315,6 +322,107 @@ def test_a_folder_that_hangs_delays_nobody_for_long(tmp_path: Path) -> None:
         await bodies.look()
         assert bodies.why_away() is None
         assert await _read(bodies, 7) == BODY
+
+    _try(tmp_path, trial)
+
+
+def test_a_mark_that_was_given_up_is_not_put_later(tmp_path: Path) -> None:
+    """Its call hangs in the system and goes on when others may have written the mark."""
+    hanging, sync_file = threading.Event(), files.sync_file
+
+    def sync(descriptor: int) -> None:
+        hanging.wait()
+        sync_file(descriptor)
+
+    async def trial(bodies: FolderBodies) -> None:
+        late = mock.patch.object(layout, "sync_file", sync)
+        soon = mock.patch.object(folders, "_CALL_S", 0.1)
+        with late, soon:
+            with pytest.raises(BodiesAway, match="does not answer"):
+                await bodies.put_mark(SECOND)
+            hanging.set()
+            assert await bodies.look() == OWN
+        await bodies.put_mark(SECOND)
+        assert await bodies.look() == SECOND
+
+    _try(tmp_path, trial)
+    assert {one.name for one in tmp_path.iterdir()} == {MARK, "bodies"}
+
+
+def test_writers_of_marks_do_not_share_a_file(tmp_path: Path) -> None:
+    """A second gateway has made its file and written nothing, when the first one goes on."""
+    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    first, second = BodyFolder(str(tmp_path)), BodyFolder(str(tmp_path))
+    synced, made, renamed = threading.Event(), threading.Event(), threading.Event()
+    sync_file, write_all = files.sync_file, layout.write_all
+
+    def sync(descriptor: int) -> None:
+        sync_file(descriptor)
+        if not synced.is_set():
+            synced.set()
+            made.wait(30)
+
+    def write(descriptor: int, data: bytes, offset: int) -> None:
+        if data == SECOND.text():
+            made.set()
+            renamed.wait(30)
+        write_all(descriptor, data, offset)
+
+    def put(folder: BodyFolder, mark: BodiesMark) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            folder.put_mark(mark, math.inf)
+
+    with (
+        mock.patch.object(layout, "sync_file", sync),
+        mock.patch.object(layout, "write_all", write),
+        ThreadPoolExecutor(2) as threads,
+    ):
+        one = threads.submit(put, first, THIRD)
+        synced.wait(30)
+        other = threads.submit(put, second, SECOND)
+        one.result()
+        try:
+            assert BodyFolder(str(tmp_path)).mark in (OWN, THIRD)
+        finally:
+            renamed.set()
+        other.result()
+    assert BodyFolder(str(tmp_path)).mark == SECOND
+
+
+def test_a_body_whose_writer_has_gone_before_it_began_leaves_nothing(tmp_path: Path) -> None:
+    hanging, removed = threading.Event(), threading.Event()
+    create, remove = BodyFolder.create, BodyFolder.remove
+
+    def late(folder: BodyFolder, body_id: int) -> int:
+        hanging.wait(30)
+        return create(folder, body_id)
+
+    def told(folder: BodyFolder, body_ids: Sequence[int]) -> None:
+        remove(folder, body_ids)
+        removed.set()
+
+    async def trial(bodies: FolderBodies) -> None:
+        with mock.patch.object(folders, "_CALL_S", 0.1), pytest.raises(BodiesAway):
+            await bodies.begin(7)
+        hanging.set()
+        assert await asyncio.to_thread(removed.wait, 30)
+
+    with (
+        mock.patch.object(BodyFolder, "create", late),
+        mock.patch.object(BodyFolder, "remove", told),
+    ):
+        _try(tmp_path, trial)
+    assert not (tmp_path / name_of(7)).exists()
+
+
+def test_a_body_that_was_removed_meanwhile_is_not_acknowledged(tmp_path: Path) -> None:
+    async def trial(bodies: FolderBodies) -> None:
+        writing = await bodies.begin(7)
+        await writing.write(BODY)
+        (tmp_path / name_of(7)).unlink()
+        with pytest.raises(BodiesAway, match="body 7 was removed"):
+            await writing.finish()
+        await _write(bodies, 8)
 
     _try(tmp_path, trial)
 

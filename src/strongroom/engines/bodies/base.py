@@ -9,8 +9,9 @@ no two gateways write the same body. A place belongs to one store, and has a mar
 
 Rules that every place keeps:
  1. What `finish` returned for is durable, and every gateway reads it whole at once.
- 2. Nothing is written to, or removed from, a place whose mark is not there.
- 3. A place that cannot be reached raises BodiesAway. BodyMissing means that it was reached, its
+ 2. `finish` fails if the body was removed meanwhile.
+ 3. Nothing is written to, or removed from, a place whose mark is not there.
+ 4. A place that cannot be reached raises BodiesAway. BodyMissing means that it was reached, its
     mark was there, and the body was not.
 """
 

@@ -10,6 +10,7 @@ import asyncio
 import errno
 import functools
 import os
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import BinaryIO, Final, TypeVar
 
@@ -70,7 +71,9 @@ class FolderBodies:
 
     async def begin(self, body_id: int) -> FolderWriting:
         self._check()
-        descriptor = await self.call(functools.partial(self._folder.create, body_id), os.close)
+        creating = functools.partial(self._folder.create, body_id)
+        undo = functools.partial(self._folder.undo_create, body_id)
+        descriptor = await self.call(creating, undo)
         return FolderWriting(self, self._folder, body_id, descriptor)
 
     async def open(self, body_id: int) -> FolderBody:
@@ -115,7 +118,9 @@ class FolderBodies:
     async def put_mark(self, mark: BodiesMark) -> None:
         self._check()
         try:
-            await self._looking.run(functools.partial(self._folder.put_mark, mark), _CALL_S)
+            until_s = time.monotonic() + _CALL_S
+            putting = functools.partial(self._folder.put_mark, mark, until_s)
+            await self._looking.run(putting, _CALL_S)
         except (OSError, TimeoutError) as error:
             raise self._failure(error) from None
 
@@ -215,6 +220,7 @@ class FolderWriting:
             if error.errno in _NO_SPACE:
                 raise Full from None  # of this file only, which is removed
             raise self._bodies.broke(error) from None
+        await self._bodies.call(functools.partial(self._folder.check_name, self._id))
 
     def _sync(self) -> None:
         try:

@@ -15,11 +15,13 @@ anew, so its client asks the server for the length.
 from __future__ import annotations
 
 import errno
+import math
 import os
 import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
+from uuid import uuid4
 
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
@@ -32,7 +34,7 @@ _BODIES: Final = "bodies"
 _FOLDERS: Final = tuple(f"{_BODIES}/{number:02x}" for number in range(256))
 _NAME: Final = re.compile(r"[0-9a-f]{16}")
 _MARK_BYTES_MAX: Final = 4096
-_ALLOWED_BEFORE: Final = frozenset({"lost+found", _NEW_MARK, _BODIES})
+_ALLOWED_BEFORE: Final = frozenset({"lost+found", _BODIES})
 _STALE_TRIES: Final = 3
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15
 _WORD: Final = (1 << 64) - 1
@@ -92,15 +94,32 @@ class BodyFolder:
         except UnknownMark as error:
             raise BodiesUnfit(f"{self.path}: {error}") from None
 
-    def put_mark(self, mark: BodiesMark) -> None:
-        write_mark(self._root, mark)
+    def put_mark(self, mark: BodiesMark, until_s: float) -> None:
+        """Replace the mark unless it is later than `until_s` of the monotonic clock."""
+        write_mark(self._root, mark, until_s)
         self.mark = mark
 
     def create(self, body_id: int) -> int:
         return self._root.create(name_of(body_id))
 
+    def undo_create(self, body_id: int, descriptor: int) -> None:
+        try:
+            os.close(descriptor)
+        finally:
+            self.remove((body_id,))
+
     def sync_name(self, body_id: int) -> None:
         self._root.sync(folder_of(body_id))
+
+    def check_name(self, body_id: int) -> None:
+        """Raises: BodiesAway: whoever sweeps has removed the body. The file is opened, since then
+        the server of a network's file system is asked."""
+        try:
+            self._root.reader(name_of(body_id)).close()
+        except FileNotFoundError:
+            raise BodiesAway(
+                f"{self.path}: body {body_id} was removed while it was written"
+            ) from None
 
     def open(self, body_id: int) -> tuple[BinaryIO, int]:
         """Return a body's file and its length."""
@@ -113,10 +132,7 @@ class BodyFolder:
 
     def remove(self, body_ids: Sequence[int]) -> None:
         for body_id in body_ids:
-            try:
-                self._root.unlink(name_of(body_id))
-            except FileNotFoundError:
-                continue
+            _unlinked(self._root, name_of(body_id))
 
     def ids(self, number: int) -> list[int]:
         """Return the ids of the bodies in one of the folders."""
@@ -152,6 +168,7 @@ def make_ready(path: str, mark: BodiesMark) -> None:
         if found.store != mark.store:
             raise BodiesUnfit(f"{path} has the bodies of another store; name an empty folder")
         return
+    names = {name for name in names if not name.startswith(_NEW_MARK)}
     if names - _ALLOWED_BEFORE or (_BODIES in names and _has_bodies(root)):
         raise BodiesUnfit(f"{path} is not empty, and has no mark; name an empty folder")
     for name in (_BODIES, *_FOLDERS):
@@ -163,19 +180,25 @@ def make_ready(path: str, mark: BodiesMark) -> None:
     write_mark(root, mark)
 
 
-def write_mark(root: OpenFolder, mark: BodiesMark) -> None:
-    """Durable on return, and never half."""
-    try:
-        root.unlink(_NEW_MARK)
-    except FileNotFoundError:
-        pass
-    descriptor = root.create(_NEW_MARK)
+def write_mark(root: OpenFolder, mark: BodiesMark, until_s: float = math.inf) -> None:
+    """Durable on return, and never half.
+
+    A call that hung may go on when another gateway has written the mark many times. So each writer
+    has a name of its own, and removes those of writers before.
+    """
+    for left in root.names():
+        if left.startswith(_NEW_MARK):
+            _unlinked(root, left)
+    own = f"{_NEW_MARK}.{uuid4().hex}"
+    descriptor = root.create(own)
     try:
         write_all(descriptor, mark.text(), 0)
         sync_file(descriptor)
     finally:
         os.close(descriptor)
-    root.rename(_NEW_MARK, MARK)
+    if time.monotonic() > until_s:
+        raise TimeoutError(errno.ETIMEDOUT, "the mark was written too late, and is left as it was")
+    root.rename(own, MARK)
     root.sync()
 
 
@@ -186,6 +209,14 @@ def write_all(descriptor: int, data: bytes, offset: int) -> None:
         # A short write hides its error; the next call raises it.
         written += pwrite(descriptor, memoryview(data)[written:], offset + written)
     start_write_back(descriptor, offset, len(data))
+
+
+def _unlinked(root: OpenFolder, name: str) -> None:
+    """Remove a file, unless it is gone."""
+    try:
+        root.unlink(name)
+    except FileNotFoundError:
+        pass
 
 
 def _text_of(root: OpenFolder, name: str) -> bytes:
