@@ -33,8 +33,8 @@ from strongroom.services.core.runner import Services
 RETRY_AFTER_S: Final = 1
 """The Retry-After of an error. Another gateway may serve the share, or this one may get it soon."""
 YIELD_S: Final = 1.0
-"""So long a gateway waits for requests under way, and so long for those that came meanwhile. It then
-leaves the share to the one that has asked, for as long."""
+"""So long a gateway waits for requests under way, and so long for those that came meanwhile. It
+then leaves the share to the one that has asked, for as long."""
 _BUSY: Final = "Another gateway serves this share at present. Retry your request, also elsewhere."
 
 
