@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any, Final
-from unittest import mock
+from typing import Any
 
 import psycopg
 import pytest
 
 from strongroom.clock import SystemClock
-from strongroom.engines.base import StorageEngine, Unavailable
+from strongroom.engines.base import StorageEngine
 from strongroom.engines.postgres import migrating
 from strongroom.engines.postgres.assembly import PostgresOptions, init_store, open_store
 from strongroom.engines.postgres.migrating import migrate_store
-from strongroom.engines.postgres.sessions.address import address_of
-from strongroom.engines.postgres.sessions.openers import SessionOpener
 from strongroom.engines.postgres.sessions.session import (
-    DatabaseSession,
     DatabaseUnfit,
-    StatementResult,
 )
 from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.engines.postgres.sql.schema import (
@@ -45,17 +38,15 @@ from strongroom.values import TICKS_PER_S
 from tests.coordination.servers import PostgresServer
 from tests.engines.postgres import faults
 from tests.engines.postgres.load import Load, Verdict
-from tests.engines.postgres.patience import until
 from tests.engines.postgres.servers import Administrator
 from tests.engines.postgres.subject import PostgresSubject
-from tests.engines.postgres.version_1 import make_version_1, version_of
+from tests.engines.postgres.version_1 import make_version_1, silent, version_1, version_of
 
 ON_VERSION_1 = (
     shared.counting_over_two_gateways_loses_nothing,
     membership.a_dead_gateway_blocks_nothing_and_commits_nothing,
     failures.a_restart_decides_what_became_of_an_unknown_commit,
 )
-_SESSIONS: Final = "SELECT FROM pg_stat_activity WHERE application_name = 'strongroom'"
 _COLUMNS = """
 SELECT c.relname, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull, a.attstorage,
     pg_get_expr(d.adbin, d.adrelid), c.reloptions
@@ -66,19 +57,6 @@ _INDEXES = "SELECT replace(indexdef, %s, '') FROM pg_indexes WHERE schemaname = 
 _FUNCTIONS = """
 SELECT proname, pg_get_function_arguments(oid), pg_get_function_result(oid), prosrc, provolatile
 FROM pg_proc WHERE pronamespace = %s::regnamespace ORDER BY 1"""
-
-
-@contextmanager
-def version_1(administrator: Administrator) -> Iterator[str]:
-    schema = make_version_1(administrator)
-    try:
-        yield schema
-    finally:
-        administrator.run(f"DROP SCHEMA {schema} CASCADE")
-
-
-def silent(text: str) -> None:
-    pass
 
 
 @pytest.mark.parametrize(
@@ -250,109 +228,12 @@ async def _with_older_program(
 def test_while_a_gateway_knows_only_version_1_nothing_is_migrated(
     postgres: PostgresServer, administrator: Administrator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(migrating, "LATE_TICKS", TICKS_PER_S)
+    monkeypatch.setattr(migrating, "LATE_TICKS", 2 * TICKS_PER_S)
     with version_1(administrator) as schema:
         text, version = asyncio.run(_with_older_program(postgres.url, schema, administrator))
         assert version == 1
         assert "gateways of an older program use the store: 1." in text
         assert version_of(administrator, schema) == VERSION
-
-
-@contextmanager
-def _cut_after(count: int) -> Iterator[list[int]]:
-    """The connection is lost when so many statements were sent. Yields how many there were."""
-    sent = [0]
-    ended = DatabaseSession._ended
-
-    async def cut(session: DatabaseSession) -> StatementResult:
-        sent[0] += 1
-        if sent[0] == count:
-            session._pq.flush()
-            session.close()
-        return await ended(session)
-
-    with mock.patch.object(DatabaseSession, "_ended", cut):
-        yield sent
-
-
-def test_a_migration_that_is_cut_has_happened_or_not(
-    postgres: PostgresServer, administrator: Administrator
-) -> None:
-    """After each of its last statements, which are the whole transaction."""
-    with version_1(administrator) as schema, _cut_after(0) as sent:
-        asyncio.run(migrate_store(postgres.url, schema, silent))
-    found = set()
-    for count in range(sent[0] - 6, sent[0] + 1):
-        with version_1(administrator) as schema:
-            with _cut_after(count), pytest.raises(Unavailable):
-                asyncio.run(migrate_store(postgres.url, schema, silent))
-            until(lambda: not administrator.run(_SESSIONS), "a session stays")
-            version = version_of(administrator, schema)
-            found.add(version)
-            administrator.run(f"SELECT FROM {schema}.{'outcomes' if version == 1 else 'slots'}")
-            asyncio.run(migrate_store(postgres.url, schema, silent))
-            assert version_of(administrator, schema) == VERSION
-    assert found == {1, VERSION}
-
-
-class _Overtaken(SessionOpener):
-    """Another command migrates the store after this one has opened its session."""
-
-    def __init__(self, url: str, schema: str) -> None:
-        super().__init__(address_of(url), schema)
-        self.url = url
-        self.written_by = ""
-
-    async def open(self, notified: Callable[[str], None] | None = None) -> DatabaseSession:
-        session = await super().open(notified)
-        if session.version < VERSION:
-            await migrate_store(self.url, self.schema, silent)
-            self.written_by = await _writer(session)
-        return session
-
-
-async def _writer(session: DatabaseSession) -> str:
-    """The transaction that wrote the store's row."""
-    ((found,),) = await session.simple("SELECT xmin FROM store")
-    return found
-
-
-def test_a_command_that_is_overtaken_confirms_the_migration_of_the_other_one(
-    postgres: PostgresServer, administrator: Administrator
-) -> None:
-    """The other one may have been cut before all standbys had what it committed."""
-    with version_1(administrator) as schema:
-        opener = _Overtaken(postgres.url, schema)
-        migration = migrating._Migration(opener, silent, SystemClock())
-        assert asyncio.run(migration.try_once())
-        writer = administrator.value(f"SELECT xmin::text FROM {schema}.store")
-    assert opener.written_by and writer != opener.written_by
-
-
-def test_a_transaction_that_holds_the_tables_does_not_hold_up_commits_for_long(
-    postgres: PostgresServer, administrator: Administrator, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As a pg_dump does."""
-    monkeypatch.setattr(migrating, "_PATIENCE_TICKS", TICKS_PER_S // 2)
-
-    async def trial(schema: str, dump: psycopg.Connection) -> Verdict:
-        async with faults.gateways(1, postgres.url, schema) as stores:
-            load = Load(lambda: stores)
-            dump.execute(f"SELECT FROM {schema}.contents, {schema}.slots".replace("slots", "store"))
-            with pytest.raises(Unavailable, match="in use"):
-                await migrate_store(postgres.url, schema, silent)
-            await load.acknowledges(50)
-            dump.rollback()
-            await migrate_store(postgres.url, schema, silent)
-            await load.acknowledges(50)
-            await load.stop()
-            return await load.verdict(stores[0])
-
-    with version_1(administrator) as schema, psycopg.connect(postgres.url) as dump:
-        verdict = asyncio.run(trial(schema, dump))
-        assert version_of(administrator, schema) == VERSION
-    assert verdict.is_exact and (verdict.unknown, verdict.refused) == (0, 0)
-    assert verdict.longest_gap_s < 2.0
 
 
 def test_an_old_store_is_not_made_anew(

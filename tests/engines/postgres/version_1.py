@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -22,3 +24,17 @@ def make_version_1(administrator: Administrator, schema: str = "") -> str:
 
 def version_of(administrator: Administrator, schema: str) -> int:
     return int(administrator.value(f"SELECT version FROM {schema}.store"))
+
+
+@contextmanager
+def version_1(administrator: Administrator) -> Iterator[str]:
+    """An empty store, by its schema."""
+    schema = make_version_1(administrator)
+    try:
+        yield schema
+    finally:
+        administrator.run(f"DROP SCHEMA {schema} CASCADE")
+
+
+def silent(text: str) -> None:
+    """What a migration says is not looked at."""
