@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import os
+import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final
@@ -20,7 +22,7 @@ import pytest
 
 from strongroom.engines.base import DataDamaged, EngineError, Step, StorageEngine
 from strongroom.engines.bodies import layout
-from strongroom.engines.bodies.base import BodiesUnfit
+from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit
 from strongroom.engines.bodies.layout import BodyFolder, name_of
 from strongroom.engines.postgres.apart.sweep import ApartSweep
 from strongroom.engines.postgres.apart.turns import Turns
@@ -163,6 +165,123 @@ async def _kept(subject: Apart) -> None:
 
 def test_what_nobody_needs_stays_for_a_week(attempt: Callable[[Trial], None]) -> None:
     attempt(_kept)
+
+
+async def _still_arriving(subject: Apart) -> None:
+    """A client pauses for longer than dropped bodies are kept, which is no time at all here."""
+    store = subject.gateway
+    await _tidy(store)
+    goes_on = asyncio.Event()
+
+    async def slow() -> AsyncIterator[bytes]:
+        yield BODY[:150_000]
+        await goes_on.wait()
+        yield BODY[150_000:]
+
+    writing = asyncio.create_task(store.contents.write(slow(), len(BODY)))
+    await _until(lambda: len(subject.files()) == 1)
+    (arriving,) = subject.files()
+    left = arriving - 1
+    (subject.folder / name_of(left)).write_bytes(BODY)
+    for hours, wanted in ((20, {arriving, left}), (25, {arriving})):
+        subject.age(left, hours * 3600)
+        await _sweep(store).remove_orphans()
+        assert subject.files() == wanted
+    goes_on.set()
+    written = await writing
+    await commit(store, Step(place(), adopt=(written.id,)))
+    assert await content(store, written.id) == BODY
+
+
+async def _until(holds: Callable[[], bool]) -> None:
+    for _ in range(1000):
+        if holds():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it does not come")
+
+
+def _sweep(store: PostgresEngine) -> ApartSweep:
+    apart = store._parts.upkeep._apart
+    assert apart is not None
+    return apart[1]
+
+
+def test_a_body_that_still_arrives_is_no_orphan(attempt: Callable[[Trial], None]) -> None:
+    attempt(_still_arriving)
+
+
+async def _full(subject: Apart) -> None:
+    """No mark can be written for longer than the database remembers turns."""
+    store = subject.gateway
+    await _tidy(store)
+    body = await _owned(store)
+    ended: list[EngineError] = []
+    store.on_fatal(ended.append)
+    refused = mock.patch.object(
+        layout, "write_mark", side_effect=OSError(errno.ENOSPC, "no space is left")
+    )
+    with refused as writes, mock.patch("strongroom.engines.postgres.apart.turns.TURN_S", 0.0):
+        for _ in range(40):
+            with contextlib.suppress(BodiesAway):
+                await _tidy(store, rounds=1)
+        assert writes.call_count > 16
+    await _tidy(store)
+    assert ended == []
+    assert await content(store, body) == BODY
+
+
+def test_a_folder_that_takes_no_mark_is_still_that_of_its_database(
+    attempt: Callable[[Trial], None],
+) -> None:
+    attempt(_full)
+
+
+@contextlib.contextmanager
+def _hanging(*calls: str) -> Iterator[None]:
+    """Some calls of the folder do not return meanwhile."""
+    goes_on = threading.Event()
+
+    def hang(*_: object) -> list[object]:
+        goes_on.wait(60)
+        return []
+
+    with contextlib.ExitStack() as patches:
+        for call in calls:
+            patches.enter_context(mock.patch.object(BodyFolder, call, hang))
+        try:
+            yield
+        finally:
+            goes_on.set()
+
+
+async def _hung(subject: Apart) -> None:
+    """Files can neither be removed nor listed for a while, and all else goes on."""
+    store = subject.gateway
+    await _tidy(store)
+    upkeep, bodies = store._parts.upkeep, store._parts.bodies
+    assert bodies is not None
+    with _hanging("remove", "found"):
+        _sweep(store)._next_orphans_s = 0.0
+        upkeep.start(beats=False, maintains=False)
+        long = await store.contents.write(pieces(BODY), len(BODY))
+        short = await store.contents.write(pieces(b"short"), 5)
+        store.contents.discard(long.id)
+        await asyncio.sleep(0)
+        store.contents.discard(short.id)
+        rows = f"SELECT 1 FROM {subject.schema}.contents WHERE id IN ({long.id}, {short.id})"
+        async with asyncio.timeout(60):
+            await _until(lambda: not subject.sql.run(rows))
+            (subject.folder / layout.MARK).rename(subject.folder / "away")
+            await _until(lambda: bodies.why_away() is not None)
+            (subject.folder / "away").rename(subject.folder / layout.MARK)
+            await store.close()
+
+
+def test_calls_that_hang_delay_no_look_no_discard_and_no_end(
+    attempt: Callable[[Trial], None],
+) -> None:
+    attempt(_hung)
 
 
 @contextlib.contextmanager

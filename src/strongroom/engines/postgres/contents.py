@@ -48,6 +48,7 @@ from strongroom.engines.postgres.sql.schema import (
 APART_BYTES: Final = 1024 * 1024
 """Longer bodies lie apart, where there is a place for them."""
 _BATCH_MAX: Final = 32
+_REMOVALS_S: Final = 5.0
 _SIGN: Final = 1 << 63
 _log = logging.getLogger(__name__)
 _REMOVED_BYTES: Final = 256 * 1024 * 1024
@@ -116,6 +117,8 @@ class PostgresContents:
         )
         self._opens: Batcher[int, _Row | None] = Batcher(self._open_rows, lanes, _BATCH_MAX)
         self._discards: Batcher[tuple[int, bool], None] = Batcher(self._discard_rows, 1)
+        # Of its own, so that a folder that hangs delays no other row.
+        self._removals: Batcher[int, None] = Batcher(self._remove_apart, 1)
 
     async def write(
         self, chunks: AsyncIterable[bytes], size_bytes: int | None, md5: bool = False
@@ -326,17 +329,19 @@ class PostgresContents:
             answer = await self._pool.write(
                 DISCARD_APART, lambda slot: (apart, *gateway, wire.int4(slot))
             )
-            await self._remove_apart([wire.number_of(row[0] or b"") for row in answer.rows])
+            for (content_id,) in answer.rows:
+                self._removals.call(wire.number_of(content_id or b""))
         return [None] * len(contents)
 
-    async def _remove_apart(self, ids: Sequence[int]) -> None:
+    async def _remove_apart(self, ids: Sequence[int]) -> list[None]:
         """Remove bodies that this gateway wrote, and that no commit has adopted. What fails is left
         to the sweep."""
-        if self._apart is not None and ids:
-            try:
-                await self._apart.store.remove(ids)
-            except EngineError as error:
-                _log.debug("bodies are left to the sweep: %s", error)
+        assert self._apart is not None, "the bodies lay there"
+        try:
+            await self._apart.store.remove(ids)
+        except EngineError as error:
+            _log.debug("bodies are left to the sweep: %s", error)
+        return [None] * len(ids)
 
     async def remove_dropped(self, horizon: Horizon) -> bool:
         """Delete the chunks of dropped contents that nobody reads. Return whether there may be more
@@ -364,6 +369,11 @@ class PostgresContents:
     async def drain(self) -> None:
         for batcher in (self._writes, self._opens, self._discards):
             await batcher.drain()
+        try:
+            async with asyncio.timeout(_REMOVALS_S):
+                await self._removals.drain()
+        except TimeoutError:
+            _log.debug("bodies are left to the sweep: their place does not answer")
 
 
 def signed(checksum: int) -> int:

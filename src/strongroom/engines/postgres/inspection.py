@@ -22,6 +22,7 @@ from strongroom.engines.bodies.layout import BodyFolder
 from strongroom.engines.bodies.urls import folder_of
 from strongroom.engines.checksum import crc64
 from strongroom.engines.findings import Finding
+from strongroom.engines.postgres.apart.sweep import ORPHANS_KEEP_S
 from strongroom.engines.postgres.sessions.address import address_of
 from strongroom.engines.postgres.sessions.session import Away, DatabaseUnfit, one_line
 from strongroom.engines.postgres.sql.versions import APART_VERSION, unfit_version
@@ -55,7 +56,7 @@ class StoreInspection:
     """A snapshot of a store, for reading. Use it in a `with` statement.
 
     Arguments:
-        keep_s: how old a body without an owner may be before it is found.
+        keep_s: how old a body without an owner may be before it is found; a day at least.
 
     Attributes:
         shown: where the database is.
@@ -66,7 +67,7 @@ class StoreInspection:
 
     def __init__(self, url: str, schema: str, keep_s: float) -> None:
         self._url = url
-        self._keep_s = keep_s
+        self._keep_s = max(keep_s, ORPHANS_KEEP_S)
         self.shown = address_of(url).shown
         self._numbers = itertools.count()
         self.young = (0, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Final
 
 from strongroom.engines.base import EngineError
@@ -58,7 +58,9 @@ class Upkeep:
         for work in (self._poll_forever, self._expire_forever):
             self._do(work())
         if self._apart is not None:
-            self._do(self._tend_forever())
+            self._do(self._each_while(self._look))
+            # Calls of a sweep may hang for minutes, and looks must go on.
+            self._do(self._each_while(self._sweep))
         if maintains:
             self._do(self._maintain_forever())
         if beats:
@@ -101,9 +103,8 @@ class Upkeep:
     async def tend(self) -> None:
         """Look after the place of bodies apart, and remove what nobody needs there."""
         if self._apart is not None:
-            turns, sweep = self._apart
-            await turns.tend()
-            await self._sweep(sweep)
+            await self._look()
+            await self._sweep()
 
     async def _maintain_forever(self) -> None:
         rounds = 0
@@ -114,14 +115,20 @@ class Upkeep:
                 await _quietly(self.maintain(forgets=rounds % _ROUNDS_TO_FORGET == 0))
                 rounds += 1
 
-    async def _tend_forever(self) -> None:
+    async def _each_while(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         while True:
             if self._gateways.heartbeats.is_beating:
-                await _quietly(self.tend())
+                await _quietly(work())
             await asyncio.sleep(_LOOK_S)
 
-    async def _sweep(self, sweep: ApartSweep) -> None:
-        while await sweep.remove_dropped(await self._gateways.horizon()):
+    async def _look(self) -> None:
+        assert self._apart is not None, "it is asked before"
+        await self._apart[0].tend()
+
+    async def _sweep(self) -> None:
+        assert self._apart is not None, "it is asked before"
+        sweep = self._apart[1]
+        while await sweep.remove_dropped(self._gateways.horizon):
             pass
         await sweep.remove_orphans_in_time()
 

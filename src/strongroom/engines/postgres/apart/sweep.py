@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Container, Sequence
+from collections.abc import Awaitable, Callable, Container, Sequence
 from typing import Final
 
 from strongroom.engines.bodies.base import BodyStore
@@ -25,7 +25,10 @@ from strongroom.engines.postgres.sql.schema import (
 
 KEEP_DROPPED_S: Final = 7 * 24 * 3600
 _ASKED_MAX: Final = 4096
+ORPHANS_KEEP_S: Final = 24 * 3600
+"""A body gets its row when it is complete, and no upload pauses for so long."""
 _ORPHANS_S: Final = 6 * 3600.0
+_ORPHANS_AGAIN_S: Final = 600.0
 _log = logging.getLogger(__name__)
 
 
@@ -34,7 +37,8 @@ class ApartSweep:
 
     Arguments:
         pins: the bodies that this gateway reads.
-        keep_s: for how long a body stays that no record names.
+        keep_s: for how long a body stays that no record names; one without a row stays for
+            ORPHANS_KEEP_S at least.
     """
 
     def __init__(
@@ -47,13 +51,15 @@ class ApartSweep:
         self._keep_s = keep_s
         self._next_orphans_s = 0.0
 
-    async def remove_dropped(self, horizon: Horizon) -> bool:
+    async def remove_dropped(self, horizon_now: Callable[[], Awaitable[Horizon]]) -> bool:
         """Remove bodies that were dropped long ago and that nobody reads. Return whether there may
         be more of them."""
         if not await self._turns.may_remove():
             return False
+        horizon = await horizon_now()
         free: list[int] = []
-        for row in (await self._pool.run(DROPPED_APART, wire.int8(self._keep_s))).rows:
+        rows = (await self._pool.run(DROPPED_APART, wire.int8(self._keep_s))).rows
+        for row in rows:
             content_id, stamp = (wire.number_of(cell or b"") for cell in row)
             if horizon.frees(content_id, stamp) and content_id not in self._pins:
                 free.append(content_id)
@@ -61,14 +67,15 @@ class ApartSweep:
             await self._store.remove(free)
             ids = wire.int8s(free)
             await self._pool.write(REMOVE_DROPPED, lambda _: (ids,))
-        return len(free) == DROPPED_MAX
+        return bool(free) and len(rows) == DROPPED_MAX
 
     async def remove_orphans_in_time(self) -> None:
         """As `remove_orphans`, once in some hours."""
         now_s = asyncio.get_running_loop().time()
         if now_s >= self._next_orphans_s and await self._turns.may_remove():
-            self._next_orphans_s = now_s + _ORPHANS_S
+            self._next_orphans_s = now_s + _ORPHANS_AGAIN_S
             await self.remove_orphans()
+            self._next_orphans_s = now_s + _ORPHANS_S
 
     async def remove_orphans(self) -> None:
         """Remove bodies that have no row. They were on their way to a gateway that died, or belong
@@ -84,7 +91,8 @@ class ApartSweep:
         """Remove those of these bodies that are old and have no row; return how many."""
         # Few are left, so the place tells the ages of few.
         young_and_old = await self._store.states(await self._unowned(ids))
-        old = [body.id for body in young_and_old if body.age_s > self._keep_s]
+        keep_s = max(self._keep_s, ORPHANS_KEEP_S)
+        old = [body.id for body in young_and_old if body.age_s > keep_s]
         # The rows are asked again, after the ages: a row comes after its body.
         if not old or not (orphans := await self._unowned(old)):
             return 0

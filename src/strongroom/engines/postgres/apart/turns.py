@@ -56,7 +56,7 @@ class Turns:
         self._failed = failed
         self._observe_s = observe_s
         self._right: ExclusiveRight | None = None
-        self._own: BodiesMark | None = None
+        self._own: tuple[BodiesMark, ...] = ()
         self._since_s = 0.0
         self._tending = asyncio.Lock()
 
@@ -85,7 +85,7 @@ class Turns:
             self.release()  # once lost, it stays lost, and nobody else gets it before
             self._right = await self._taken()
             self._since_s = now_s
-        elif self._own is None:
+        elif not self._own:
             if now_s - self._since_s >= self._observe_s:
                 await self._turn(mark)
         elif now_s - self._since_s >= TURN_S:
@@ -94,9 +94,9 @@ class Turns:
     async def may_remove(self) -> bool:
         """Whether this gateway may remove bodies that it has not written itself. It reads the mark
         anew. Raises as `look`."""
-        if self._own is None or self._right is None or not self._right.is_held:
+        if not self._own or self._right is None or not self._right.is_held:
             return False
-        return await self.look() == self._own
+        return await self.look() in self._own
 
     async def _taken(self) -> ExclusiveRight | None:
         if not self._gateways.owns(SWEEP):
@@ -110,12 +110,15 @@ class Turns:
         if not rows or self._right is None or not self._right.is_held:
             return
         own = msgspec.structs.replace(mark, turn=UUID((rows[0][0] or b"").decode()))
+        # Whoever asks meanwhile may see the mark before or after, and both are of this gateway. So
+        # is one that is put later than this call was waited for.
+        self._own = (*self._own[-1:], own)
+        self._since_s = asyncio.get_running_loop().time()
         await self._store.put_mark(own)
-        self._own, self._since_s = own, asyncio.get_running_loop().time()
 
     def release(self) -> None:
         """Give the right back. Idempotent."""
-        self._own = None
+        self._own = ()
         if self._right is not None:
             self._right.release()
             self._right = None

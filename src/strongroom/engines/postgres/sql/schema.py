@@ -217,14 +217,16 @@ KNOWS_TURN: Final = Statement(
 )
 NEXT_TURN: Final = Statement(
     "next_turn",
-    """UPDATE store SET turns = (gen_random_uuid() || turns)[1:16]
+    """UPDATE store SET turns =
+        (gen_random_uuid() || ($2::uuid || array_remove(turns, $2::uuid)))[1:16]
     WHERE generation = $1::uuid AND $2::uuid = ANY (turns)
         AND EXISTS (SELECT FROM gateways WHERE number = $3 AND incarnation = $4)
     RETURNING turns[1]::text""",
     (wire.TEXT, wire.TEXT, wire.INT4, wire.INT8),
     since=2,
 )
-"""No row: the gateway was declared dead, or another database has the place."""
+"""No row: the gateway was declared dead, or another database has the place. The turn that the mark
+has is not forgotten, however often a full folder refuses the next one."""
 FORGET_PARTITIONS: Final = Statement(
     "forget_partitions",
     # It waits for no commit, and none for it for long.
