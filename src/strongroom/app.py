@@ -80,7 +80,13 @@ from strongroom.sources import (
 from strongroom.standby import NotServing, ServedElsewhere, Standby
 from strongroom.storage import DatabaseAway as DatabaseAway
 from strongroom.storage import DataUnusable as DataUnusable
-from strongroom.storage import check_data, check_identities, opened_store, stored_identities
+from strongroom.storage import (
+    are_bodies_away,
+    check_data,
+    check_identities,
+    opened_store,
+    stored_identities,
+)
 from strongroom.values import Health
 
 if TYPE_CHECKING:
@@ -421,6 +427,7 @@ class App:
             resets=self._resets().answer if settings.may_be_reset() else None,
             hosts=OwnHosts(frozenset(names), settings.host_suffixes),
             console_url=lambda: console_url(settings, self.ports),
+            are_bodies_away=lambda: are_bodies_away(self.store),
         )
 
     def _resets(self) -> Resets:

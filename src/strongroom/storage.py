@@ -75,6 +75,13 @@ async def opened_store(
     return await _opened_directory(settings.data, clock, settings)
 
 
+def are_bodies_away(store: MemoryEngine | EmbeddedEngine | PostgresEngine) -> bool:
+    """Whether the folder of long bodies cannot be used at present."""
+    if isinstance(store, MemoryEngine | EmbeddedEngine):
+        return False
+    return store.facts().bodies_away is True
+
+
 async def _opened_database(
     database: DatabaseSettings, clock: Clock, settings: Settings
 ) -> PostgresEngine:

@@ -344,6 +344,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
         clock_doubt_s: by how much its time may differ from the database's.
         awaits_standby: whether the database waits for a standby with each commit.
         sessions_refused: how often the database had no connection left for it.
+        bodies_away: whether the place of long bodies cannot be used; None = there is none.
     """
 
     number: int
@@ -359,6 +360,7 @@ class GatewayFacts(msgspec.Struct, frozen=True):
     clock_doubt_s: float
     awaits_standby: bool
     sessions_refused: int
+    bodies_away: bool | None = None
 
 
 class ScrubFacts(msgspec.Struct, frozen=True):

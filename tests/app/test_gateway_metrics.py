@@ -25,6 +25,7 @@ _FACTS = GatewayFacts(
     clock_doubt_s=0.002,
     awaits_standby=True,
     sessions_refused=6,
+    bodies_away=True,
 )
 _SHOWN = {
     "strongroom_gateway_number": 3,
@@ -41,7 +42,18 @@ _SHOWN = {
     "strongroom_gateway_clock_doubt_seconds": 0.002,
     "strongroom_database_standby_awaited": 1,
     "strongroom_database_sessions_refused_total": 6,
+    "strongroom_bodies_away": 1,
 }
+
+
+@pytest.mark.parametrize("away", [False, None])
+def test_a_folder_of_bodies_is_shown_if_there_is_one(away: bool | None) -> None:
+    facts = msgspec.structs.replace(_FACTS, bodies_away=away)
+    telemetry = Telemetry(lambda: 0, lambda: 0)
+    telemetry.add(GatewayMetrics(lambda: facts))
+    lines = telemetry.exposition()[0].decode().splitlines()
+    shown = [line for line in lines if line.startswith("strongroom_bodies_away")]
+    assert shown == ([] if away is None else ["strongroom_bodies_away 0.0"])
 
 
 @pytest.mark.parametrize("quota_bytes", [4000, None])

@@ -25,6 +25,7 @@ class Server:
         self.ready = True
         self.engine = Health.SERVING
         self.damaged = False
+        self.away = False
         self.moved: list[float] = []
         self.endpoints = OwnEndpoints(
             is_ready=lambda: self.ready,
@@ -37,6 +38,7 @@ class Server:
             faults=FaultInjector() if clock else None,
             hosts=OwnHosts(frozenset({"store.example.net"}), ("blob.example.org",)),
             is_damaged=lambda: self.damaged,
+            are_bodies_away=lambda: self.away,
         )
 
     async def health(self) -> Health:
@@ -63,6 +65,14 @@ def facts(response: Response) -> dict[str, object]:
     found = json.loads(response.body)
     assert isinstance(found, dict)
     return found
+
+
+def test_a_folder_that_is_away_is_told_and_the_gateway_is_kept() -> None:
+    server = Server()
+    server.away = True
+    response = server.ask("GET", "health")
+    assert response.status == 200
+    assert (facts(response)["status"], facts(response)["bodies"]) == ("ready", "away")
 
 
 def test_health_follows_readiness() -> None:

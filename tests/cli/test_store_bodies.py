@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import replace
 from pathlib import Path
+from urllib.request import urlopen
 
 import psycopg
 import pytest
+from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.app import DataUnusable
@@ -71,9 +74,42 @@ def test_a_store_with_a_folder_is_served_and_shown(store: DatabaseSettings) -> N
     # One of the two is dropped at some time, since its container was deleted.
     assert apart["bodies"] + apart["dropped"] == 2
     assert apart["size_bytes"] + apart["dropped_bytes"] == 2 * len(LONG)
+    assert apart["away"] == ""
     again = on(store, "init", "--bodies", str(store.bodies))
     assert again.code == Exit.DONE
     assert "is ready" in again.out
+
+
+def _health_without_folder(server: InProcessServer) -> dict[str, object]:
+    """Return it when the gateway has looked for the folder. It is never 503 meanwhile."""
+    for _ in range(300):
+        with urlopen(f"{server.url}/.strongroom/health") as answer:
+            health: dict[str, object] = json.loads(answer.read())
+        if "bodies" in health:
+            break
+        time.sleep(0.1)
+    return health
+
+
+def test_a_folder_that_is_away_is_shown_and_the_gateway_stays_healthy(
+    store: DatabaseSettings, tmp_path: Path
+) -> None:
+    shared, aside = tmp_path / "shared", tmp_path / "aside"
+    with InProcessServer(settings_over(store)) as server:
+        box = BlobServiceClient.from_connection_string(server.connection_string, retry_total=0)
+        shared.rename(aside)
+        shared.mkdir()
+        health = _health_without_folder(server)
+        with pytest.raises(HttpResponseError) as refused:
+            box.get_blob_client("long", "blob").download_blob().readall()
+        assert refused.value.status_code == 503
+        assert box.get_blob_client("short", "blob").download_blob().readall() == b"short"
+        shown = on(store, "status")
+        shared.rmdir()
+        aside.rename(shared)
+    assert health["bodies"] == "away"
+    assert "Finding: this machine cannot use the folder of long bodies: " in shown.out
+    assert shown.code == Exit.REFUSED
 
 
 def test_a_folder_that_is_not_ready_is_refused_in_words(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         resets: removes everything, and returns status and content of the answer; None on a server
             that is not to be reset.
         is_damaged: whether the scrub knows of damaged data.
+        are_bodies_away: whether the folder of long bodies cannot be used.
         console_url: returns where the console is; "" = there is none.
     """
 
@@ -75,6 +76,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
     resets: AnswerReset | None = None
     is_damaged: Callable[[], bool] = lambda: False
     console_url: Callable[[], str] = str
+    are_bodies_away: Callable[[], bool] = lambda: False
 
     async def respond(self, request: Request) -> Response:
         """Return the answer: 403 for a refused `Host` or `Origin` header, 404 for an unknown
@@ -126,6 +128,9 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         if self.is_damaged():
             # Still 200, too: all that is not damaged is served.
             facts["damage"] = "found"
+        if self.are_bodies_away():
+            # And still 200: other gateways have the same folder, so none would do better.
+            facts["bodies"] = "away"
         console_url = self.console_url()
         if console_url:
             facts["console"] = console_url

@@ -11,6 +11,9 @@ from typing import Final
 import msgspec
 
 from strongroom.clock import SystemClock
+from strongroom.engines.base import EngineError
+from strongroom.engines.bodies.folder import open_folder
+from strongroom.engines.bodies.urls import folder_of
 from strongroom.engines.postgres.assembly import DEFAULTS, PostgresOptions
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
@@ -121,6 +124,7 @@ class ApartStatus(msgspec.Struct, frozen=True):
 
     Attributes:
         dropped, dropped_bytes: of those that nothing refers to, and that stay for some days.
+        away: why this machine cannot use the place; empty = it can.
     """
 
     place: str
@@ -128,6 +132,7 @@ class ApartStatus(msgspec.Struct, frozen=True):
     size_bytes: int
     dropped: int
     dropped_bytes: int
+    away: str = ""
 
 
 class StoreStatus(msgspec.Struct, frozen=True):
@@ -185,7 +190,10 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
     tables = await session.simple(_TABLES, opener.schema)
     apart = None
     if int(version) >= APART_VERSION and (rows := await session.simple(_APART)):
-        apart = ApartStatus(rows[0][0], *map(int, rows[0][1:]))
+        place = rows[0][0]
+        bodies, size_bytes, gone, gone_bytes = map(int, rows[0][1:])
+        away = await _why_away(place)
+        apart = ApartStatus(place, bodies, size_bytes, gone, gone_bytes, away)
     horizons = await session.simple(_HORIZONS)
     return StoreStatus(
         server_version=(await session.simple("SHOW server_version"))[0][0],
@@ -217,6 +225,15 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
         ),
         apart=apart,
     )
+
+
+async def _why_away(place: str) -> str:
+    try:
+        bodies = await open_folder(folder_of(place))
+    except EngineError as error:
+        return str(error)
+    await bodies.close()
+    return ""
 
 
 def _gateways(seen: TableSeen) -> tuple[GatewayStatus, ...]:

@@ -125,6 +125,7 @@ class PostgresEngine(WaitingEngine):
             clock_doubt_s=parts.clock.doubt_s,
             awaits_standby=parts.members.awaits_standby,
             sessions_refused=parts.opener.refused,
+            bodies_away=None if parts.bodies is None else parts.bodies.why_away() is not None,
         )
 
     @property
@@ -225,8 +226,6 @@ class PostgresEngine(WaitingEngine):
                 await self.gateways.ensure_serving()
                 await self._parts.reading.run(READ, wire.byteas(()))
         except (EngineError, TimeoutError):
-            return Health.STALLED
-        if self._parts.bodies is not None and self._parts.bodies.why_away() is not None:
             return Health.STALLED
         return Health.FULL if self._parts.space.is_full else Health.SERVING
 
