@@ -24,6 +24,7 @@ from strongroom.engines.base import DataDamaged, EngineError, Step, StorageEngin
 from strongroom.engines.bodies import layout
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit
 from strongroom.engines.bodies.layout import BodyFolder, name_of
+from strongroom.engines.gateways import Horizon
 from strongroom.engines.postgres.apart.sweep import ApartSweep
 from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.assembly import init_bodies, open_store
@@ -209,6 +210,33 @@ def _sweep(store: PostgresEngine) -> ApartSweep:
 
 def test_a_body_that_still_arrives_is_no_orphan(attempt: Callable[[Trial], None]) -> None:
     attempt(_still_arriving)
+
+
+async def _interrupted(subject: Apart) -> None:
+    """A walk through the folder fails; the next one comes soon, and only where it may."""
+    store, other = subject.gateway, await subject.second()
+    await _tidy(store)
+    left = await _owned(store)
+    subject.sql.run(f"DELETE FROM {subject.schema}.contents WHERE id = {left}")
+    subject.age(left, 25 * 3600)
+    again = mock.patch("strongroom.engines.postgres.apart.sweep._ORPHANS_AGAIN_S", 0.0)
+    failing = mock.patch.object(BodyFolder, "found", side_effect=OSError(errno.EIO, "it failed"))
+    _sweep(store)._next_orphans_s = 0.0
+    with again:
+        with failing, pytest.raises(BodiesAway):
+            await store._parts.upkeep.tend()
+        await _tidy(store)
+    assert subject.files() == set()
+    assert isinstance(other, PostgresEngine)
+
+    async def asked() -> Horizon:
+        raise AssertionError("only one gateway needs to know what may be removed")
+
+    assert not await _sweep(other).remove_dropped(asked)
+
+
+def test_a_walk_that_failed_is_repeated_soon(attempt: Callable[[Trial], None]) -> None:
+    attempt(_interrupted)
 
 
 async def _full(subject: Apart) -> None:
