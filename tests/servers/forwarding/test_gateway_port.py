@@ -166,8 +166,8 @@ def captured(pair: Pair, path: str = "/box/f") -> bytes:
     kept: list[bytes] = []
     write = Peer.stream
 
-    async def kept_stream(self: Peer, *, is_fresh: bool = False) -> Any:
-        stream: Any = await write(self, is_fresh=is_fresh)
+    async def kept_stream(self: Peer, client: str, **wanted: bool) -> Any:
+        stream: Any = await write(self, client, **wanted)
         send = stream.writer.write
 
         def keep(data: bytes) -> None:

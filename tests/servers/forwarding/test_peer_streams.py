@@ -35,7 +35,7 @@ def test_a_gateway_that_is_gone_gets_no_new_connection(lasting: Pair) -> None:
         peer = peer_of(lasting)
         peer.abort()
         with pytest.raises(PeerUnreachable, match="gone"):
-            await peer.stream()
+            await peer.stream(HOST, is_upload=False)
 
     lasting.call(late())
 
@@ -43,7 +43,7 @@ def test_a_gateway_that_is_gone_gets_no_new_connection(lasting: Pair) -> None:
 def test_a_gateway_that_goes_while_it_is_connected_to_gets_no_request(lasting: Pair) -> None:
     async def meanwhile() -> None:
         peer = peer_of(lasting)
-        connecting = asyncio.ensure_future(peer.stream())
+        connecting = asyncio.ensure_future(peer.stream(HOST, is_upload=False))
         await asyncio.sleep(0)
         peer.abort()
         with pytest.raises(PeerUnreachable, match="gone"):

@@ -7,6 +7,7 @@
 | `proofs.py` | the header of the hop: whose request it is, and the proof that a gateway sent it |
 | `questions.py` | what a gateway asks another one for itself |
 | `peer_exchange.py` | one request to another gateway, and the answer to it, as streams |
+| `stream_room.py` | how many requests may be at another gateway at a time |
 | `peers.py` | the connections to the other gateways |
 | `forwarder.py` | who answers a request: this gateway or another |
 | `receiving.py` | the listener for the other gateways |

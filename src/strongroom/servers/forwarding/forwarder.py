@@ -173,8 +173,9 @@ class Forwarder:
     async def _exchange(
         self, peer: Peer, request: Request, whole: bytes | None, question: bytes = b""
     ) -> Response | None:
+        is_upload = whole is None and request.body.size_bytes != 0
         for is_fresh in (False, True):
-            stream = await peer.stream(is_fresh=is_fresh)
+            stream = await peer.stream(request.peer, is_upload=is_upload, is_fresh=is_fresh)
             passed = _PassedOn(self, peer, PeerExchange(stream, request), request)
             try:
                 return await passed.response(self._proof(peer, request, question), whole)

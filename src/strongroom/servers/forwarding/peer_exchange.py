@@ -20,6 +20,7 @@ import httptools
 
 from strongroom import limits
 from strongroom.servers.forwarding.proofs import HEADER
+from strongroom.servers.forwarding.stream_room import Places
 from strongroom.wire.core.http import BodyReader, Request
 
 _READ_BYTES: Final = 256 * 1024
@@ -47,6 +48,7 @@ class PeerStream:
         uses: how many requests were sent on it before.
         idle_since: when it was given back, by the event loop's clock.
         has_no_client: whether the client of the present request has gone.
+        places: of the present request, in the room of the gateway.
     """
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,6 +57,7 @@ class PeerStream:
         self.uses = 0
         self.idle_since = 0.0
         self.has_no_client = False
+        self.places: Places = ()
 
     @property
     def is_open(self) -> bool:

@@ -13,10 +13,9 @@ from typing import Final
 from strongroom.servers.forwarding.announcements import Announcement, decoded
 from strongroom.servers.forwarding.certificate import client_context, is_known
 from strongroom.servers.forwarding.peer_exchange import PeerStream
+from strongroom.servers.forwarding.stream_room import StreamRoom, leave
 from strongroom.services.core.gateway_runs import GatewayRun, Gateways
 
-STREAMS_MAX: Final = 512
-"""How many connections to one gateway may be open. Each request under way has one."""
 IDLE_STREAMS_MAX: Final = 32
 IDLE_S: Final = 60.0
 """Shorter than the other side keeps them, so that no request meets a connection that ends."""
@@ -41,32 +40,43 @@ class Peer:
         self._tls = client_context()
         self._idle: list[PeerStream] = []
         self._open: set[PeerStream] = set()
-        self._room = asyncio.Semaphore(STREAMS_MAX)
+        self._room = StreamRoom()
         self._failed: tuple[float, str] | None = None
         self._is_closed = False
 
-    async def stream(self, *, is_fresh: bool = False) -> PeerStream:
-        """Return a connection for one request; `give_back` follows. `is_fresh`: nothing was sent on
-        it before. Raises: PeerUnreachable."""
+    async def stream(self, client: str, *, is_upload: bool, is_fresh: bool = False) -> PeerStream:
+        """Return a connection for one request; `give_back` follows. Raises: PeerUnreachable.
+
+        Arguments:
+            client: whose request it is.
+            is_upload: whether its body is still to come.
+            is_fresh: nothing was sent on the connection before.
+        """
         try:
             async with asyncio.timeout(_ROOM_S):
-                await self._room.acquire()
+                places = await self._room.enter(client, is_upload=is_upload)
         except TimeoutError:
-            raise PeerUnreachable(f"{STREAMS_MAX} requests to it are under way") from None
+            raise PeerUnreachable("too many requests to it are under way") from None
         try:
-            while self._idle and not is_fresh:
-                stream = self._idle.pop()
-                if stream.is_open:
-                    return stream
-                self._end(stream)
-            return await self._connect()
+            stream = (None if is_fresh else self._kept()) or await self._connect()
         except BaseException:
-            self._room.release()
+            leave(places)
             raise
+        stream.places = places
+        return stream
+
+    def _kept(self) -> PeerStream | None:
+        while self._idle:
+            stream = self._idle.pop()
+            if stream.is_open:
+                return stream
+            self._end(stream)
+        return None
 
     def give_back(self, stream: PeerStream, *, is_reusable: bool) -> None:
         """End the use of a connection. Without `is_reusable` it is closed."""
-        self._room.release()
+        leave(stream.places)
+        stream.places = ()
         if is_reusable and len(self._idle) < IDLE_STREAMS_MAX and stream in self._open:
             stream.uses, stream.idle_since = stream.uses + 1, self._now()
             self._idle.append(stream)
