@@ -71,10 +71,20 @@ def sent_bytes(pair: Pair) -> int:
     return sum(one._sender.flushed_bytes() for one in listener._connections)
 
 
-def is_steady(count: Callable[[], int]) -> bool:
-    before = count()
-    time.sleep(0.2)
-    return count() == before
+def is_held_back(pair: Pair) -> bool:
+    """Whether the connection to the other gateway takes nothing more from the holder, though the
+    servers' loop goes round."""
+
+    async def takes_nothing() -> bool:
+        listener: Any = pair.both[HOLDER].gateway_listener
+        before = sent_bytes(pair)
+        for _ in range(100):
+            if not any(one._sender.congested for one in listener._connections):
+                return False
+            await asyncio.sleep(0.001)
+        return sent_bytes(pair) == before
+
+    return pair.call(takes_nothing())
 
 
 class Gate:

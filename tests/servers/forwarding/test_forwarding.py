@@ -22,7 +22,7 @@ from tests.servers.forwarding.pair import (
     MIB,
     OTHER,
     Pair,
-    is_steady,
+    is_held_back,
     put_range,
     sent_bytes,
     until,
@@ -164,7 +164,7 @@ def test_a_client_that_reads_slowly_holds_the_holder_back(lasting: Pair) -> None
     for name, text in lasting.here.fields("GET", full, (), b"", "SharedKey"):
         connection.putheader(name, text)
     connection.endheaders()
-    until(lambda: sent_bytes(lasting) > 0 and is_steady(lambda: sent_bytes(lasting)))
+    until(lambda: is_held_back(lasting))
     assert sent_bytes(lasting) < size_bytes // 2, "what nobody reads is not sent"
     response = connection.getresponse()
     got = response.read()
