@@ -15,10 +15,12 @@ SHORT: Final = ("test_appends", "test_entities", "test_queues")
 """The modules of which `make test` runs every test over two gateways as well."""
 
 OWN: Final = (
+    "test_busy_sources",
     "test_gates",
     "test_gateway_races",
     "test_gateway_counts",
     "test_gateway_histories",
+    "test_idle_shares",
     "test_ledgers",
     "test_lost_looks",
     "test_readers_elsewhere",
