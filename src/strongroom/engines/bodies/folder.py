@@ -10,10 +10,10 @@ import asyncio
 import errno
 import functools
 import os
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import BinaryIO, Final, TypeVar
 
+from strongroom.clock import elapsed_s
 from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.engines.bodies.base import (
     BodiesAway,
@@ -118,7 +118,7 @@ class FolderBodies:
     async def put_mark(self, mark: BodiesMark) -> None:
         self._check()
         try:
-            until_s = time.monotonic() + _CALL_S
+            until_s = elapsed_s() + _CALL_S
             putting = functools.partial(self._folder.put_mark, mark, until_s)
             await self._looking.run(putting, _CALL_S)
         except (OSError, TimeoutError) as error:

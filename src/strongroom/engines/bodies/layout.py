@@ -21,8 +21,8 @@ import re
 import time
 from collections.abc import Iterator, Sequence
 from typing import BinaryIO, Final
-from uuid import uuid4
 
+from strongroom.clock import elapsed_s
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
 from strongroom.platform.files import pwrite, start_write_back, sync_file
@@ -189,14 +189,14 @@ def write_mark(root: OpenFolder, mark: BodiesMark, until_s: float = math.inf) ->
     for left in root.names():
         if left.startswith(_NEW_MARK):
             _unlinked(root, left)
-    own = f"{_NEW_MARK}.{uuid4().hex}"
+    own = f"{_NEW_MARK}.{mark.turn.hex}"  # no two marks have the same turn
     descriptor = root.create(own)
     try:
         write_all(descriptor, mark.text(), 0)
         sync_file(descriptor)
     finally:
         os.close(descriptor)
-    if time.monotonic() > until_s:
+    if elapsed_s() > until_s:
         raise TimeoutError(errno.ETIMEDOUT, "the mark was written too late, and is left as it was")
     root.rename(own, MARK)
     root.sync()
