@@ -132,6 +132,8 @@ def test_the_doctor_names_what_is_missing_damaged_and_unowned(store: DatabaseSet
     folder = Path(store.bodies.removeprefix("file://"))
     file, stray = folder / name_of(body), folder / name_of(77)
     stray.write_bytes(b"stray")
+    hours_ago = time.time() - 20 * 3600
+    os.utime(stray, (hours_ago, hours_ago))
     young = doctor(store, "--keep-dropped", "0s")
     assert (young.code, "1 body" in young.out) == (Exit.DONE, True), young.out
     os.utime(stray, (1e9, 1e9))

@@ -266,19 +266,22 @@ def test_a_folder_that_takes_no_mark_is_still_that_of_its_database(
 
 
 @contextlib.contextmanager
-def _hanging(*calls: str) -> Iterator[None]:
-    """Some calls of the folder do not return meanwhile."""
+def _hanging() -> Iterator[set[str]]:
+    """Files can neither be removed nor listed meanwhile. Yield which calls have begun to hang."""
     goes_on = threading.Event()
+    begun: set[str] = set()
 
-    def hang(*_: object) -> list[object]:
-        goes_on.wait(60)
+    def hang(call: str) -> list[object]:
+        begun.add(call)
+        goes_on.wait(120)
         return []
 
     with contextlib.ExitStack() as patches:
-        for call in calls:
-            patches.enter_context(mock.patch.object(BodyFolder, call, hang))
+        for call in ("remove", "found"):
+            hanging = mock.Mock(side_effect=lambda *_, call=call: hang(call))
+            patches.enter_context(mock.patch.object(BodyFolder, call, hanging))
         try:
-            yield
+            yield begun
         finally:
             goes_on.set()
 
@@ -287,11 +290,10 @@ async def _hung(subject: Apart) -> None:
     """Files can neither be removed nor listed for a while, and all else goes on."""
     store = subject.gateway
     await _tidy(store)
-    upkeep, bodies = store._parts.upkeep, store._parts.bodies
+    bodies = store._parts.bodies
     assert bodies is not None
-    with _hanging("remove", "found"):
+    with _hanging() as begun:
         _sweep(store)._next_orphans_s = 0.0
-        upkeep.start(beats=False, maintains=False)
         long = await store.contents.write(pieces(BODY), len(BODY))
         short = await store.contents.write(pieces(b"short"), 5)
         store.contents.discard(long.id)
@@ -299,7 +301,7 @@ async def _hung(subject: Apart) -> None:
         store.contents.discard(short.id)
         rows = f"SELECT 1 FROM {subject.schema}.contents WHERE id IN ({long.id}, {short.id})"
         async with asyncio.timeout(60):
-            await _until(lambda: not subject.sql.run(rows))
+            await _until(lambda: not subject.sql.run(rows) and len(begun) == 2)
             (subject.folder / layout.MARK).rename(subject.folder / "away")
             await _until(lambda: bodies.why_away() is not None)
             (subject.folder / "away").rename(subject.folder / layout.MARK)
