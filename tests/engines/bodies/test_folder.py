@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import math
 import os
 import stat
 import threading
@@ -370,7 +369,7 @@ def test_writers_of_marks_do_not_share_a_file(tmp_path: Path) -> None:
 
     def put(folder: BodyFolder, mark: BodiesMark) -> None:
         with contextlib.suppress(FileNotFoundError):
-            folder.put_mark(mark, math.inf)
+            folder.put_mark(mark, lambda: False)
 
     with (
         mock.patch.object(layout, "sync_file", sync),

@@ -13,7 +13,6 @@ import os
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import BinaryIO, Final, TypeVar
 
-from strongroom.clock import elapsed_s
 from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.engines.bodies.base import (
     BodiesAway,
@@ -118,8 +117,9 @@ class FolderBodies:
     async def put_mark(self, mark: BodiesMark) -> None:
         self._check()
         try:
-            until_s = elapsed_s() + _CALL_S
-            putting = functools.partial(self._folder.put_mark, mark, until_s)
+            loop = asyncio.get_running_loop()
+            until_s = loop.time() + _CALL_S
+            putting = functools.partial(self._folder.put_mark, mark, lambda: loop.time() > until_s)
             await self._looking.run(putting, _CALL_S)
         except (OSError, TimeoutError) as error:
             raise self._failure(error) from None

@@ -15,14 +15,12 @@ anew, so its client asks the server for the length.
 from __future__ import annotations
 
 import errno
-import math
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import BinaryIO, Final
 
-from strongroom.clock import elapsed_s
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
 from strongroom.platform.files import pwrite, start_write_back, sync_file
@@ -94,9 +92,9 @@ class BodyFolder:
         except UnknownMark as error:
             raise BodiesUnfit(f"{self.path}: {error}") from None
 
-    def put_mark(self, mark: BodiesMark, until_s: float) -> None:
-        """Replace the mark unless it is later than `until_s` of the monotonic clock."""
-        write_mark(self._root, mark, until_s)
+    def put_mark(self, mark: BodiesMark, is_late: Callable[[], bool]) -> None:
+        """Replace the mark unless it is too late when the new one is durable."""
+        write_mark(self._root, mark, is_late)
         self.mark = mark
 
     def create(self, body_id: int) -> int:
@@ -180,7 +178,9 @@ def make_ready(path: str, mark: BodiesMark) -> None:
     write_mark(root, mark)
 
 
-def write_mark(root: OpenFolder, mark: BodiesMark, until_s: float = math.inf) -> None:
+def write_mark(
+    root: OpenFolder, mark: BodiesMark, is_late: Callable[[], bool] = lambda: False
+) -> None:
     """Durable on return, and never half.
 
     A call that hung may go on when another gateway has written the mark many times. So each writer
@@ -189,14 +189,14 @@ def write_mark(root: OpenFolder, mark: BodiesMark, until_s: float = math.inf) ->
     for left in root.names():
         if left.startswith(_NEW_MARK):
             _unlinked(root, left)
-    own = f"{_NEW_MARK}.{mark.turn.hex}"  # no two marks have the same turn
+    own = f"{_NEW_MARK}.{mark.turn.hex}"
     descriptor = root.create(own)
     try:
         write_all(descriptor, mark.text(), 0)
         sync_file(descriptor)
     finally:
         os.close(descriptor)
-    if elapsed_s() > until_s:
+    if is_late():
         raise TimeoutError(errno.ETIMEDOUT, "the mark was written too late, and is left as it was")
     root.rename(own, MARK)
     root.sync()
