@@ -230,3 +230,21 @@ def test_accounts_are_changed_without_the_folder(store: DatabaseSettings, tmp_pa
     named = ("--store", store.url, "--store-schema", store.schema)
     added = in_process("account", "add", "orders", *named)
     assert added.code == Exit.DONE, added.err
+
+
+def test_a_copy_of_the_whole_database_is_told_at_once(store: DatabaseSettings) -> None:
+    """It has the last turn of its source, but it is another database."""
+    name = "copied"
+    base, _, query = store.url.partition("?")
+    source = base.rpartition("/")[2]
+    with psycopg.connect(database().url, dbname="template1", autocommit=True) as session:
+        session.execute(f"DROP DATABASE IF EXISTS {name}".encode())
+        session.execute(
+            b"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (source,)
+        )
+        session.execute(f"CREATE DATABASE {name} TEMPLATE {source}".encode())
+    url = f"{base.rpartition('/')[0]}/{name}" + (f"?{query}" if query else "")
+    copy = replace(store, url=url)
+    with pytest.raises(DataUnusable, match="belongs to another state"):
+        read(copy, "long")
+    assert read(store, "long") == LONG

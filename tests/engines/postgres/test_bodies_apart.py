@@ -220,7 +220,7 @@ async def _interrupted(subject: Apart) -> None:
     subject.sql.run(f"DELETE FROM {subject.schema}.contents WHERE id = {left}")
     subject.age(left, 25 * 3600)
     again = mock.patch("strongroom.engines.postgres.apart.sweep._ORPHANS_AGAIN_S", 0.0)
-    failing = mock.patch.object(BodyFolder, "found", side_effect=OSError(errno.EIO, "it failed"))
+    failing = mock.patch.object(BodyFolder, "ids", side_effect=OSError(errno.EIO, "it failed"))
     _sweep(store)._next_orphans_s = 0.0
     with again:
         with failing, pytest.raises(BodiesAway):
@@ -277,7 +277,7 @@ def _hanging() -> Iterator[set[str]]:
         return []
 
     with contextlib.ExitStack() as patches:
-        for call in ("remove", "found"):
+        for call in ("remove", "ids"):
             hanging = mock.Mock(side_effect=lambda *_, call=call: hang(call))
             patches.enter_context(mock.patch.object(BodyFolder, call, hanging))
         try:

@@ -29,12 +29,15 @@ class BodiesMark(msgspec.Struct, frozen=True):
         store: the id of the store to which it belongs.
         generation: changes when another database takes the place over.
         turn: the last one of the database that it belongs to.
+        database: which one that is, in no format that is known here; empty = not known yet. A copy
+            has the turns of its source, and is told by this as soon as it is opened.
         format: the version of the place's layout.
     """
 
     store: UUID
     generation: UUID
     turn: UUID
+    database: str = ""
     format: int = FORMAT
 
     def text(self) -> bytes:

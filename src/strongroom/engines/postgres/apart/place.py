@@ -17,12 +17,10 @@ from strongroom.engines.bodies.folder import FolderBodies, make_folder_ready, op
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.urls import folder_of, place_url
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
+from strongroom.engines.postgres.sql.schema import PLACE
 from strongroom.engines.postgres.sql.versions import APART_VERSION, lacking_version
 
 # A store of version 1 lacks all but the id.
-_ROW: Final = """
-SELECT id, to_jsonb(s) ->> 'bodies', to_jsonb(s) ->> 'generation', to_jsonb(s) ->> 'turns'
-FROM store s"""
 _NONE: Final = UUID(int=0)
 OTHER_STATE: Final = (
     "{place} belongs to another state of this store. This database is a copy or was recovered to "
@@ -43,28 +41,31 @@ class PlaceRow(msgspec.Struct, frozen=True):
     Attributes:
         place: its URL; empty = there is none.
         turns: the last ones, the newest first.
+        database: see BodiesMark.
     """
 
     store: UUID
     place: str
     generation: UUID
     turns: tuple[UUID, ...]
+    database: str
 
     def knows(self, mark: BodiesMark) -> bool:
         """Whether this database has seen everything that happened in the place."""
-        return mark.generation == self.generation and mark.turn in self.turns
+        knows_turn = mark.generation == self.generation and mark.turn in self.turns
+        return knows_turn and mark.database in ("", self.database)
 
     def mark(self) -> BodiesMark:
-        return BodiesMark(self.store, self.generation, self.turns[0])
+        return BodiesMark(self.store, self.generation, self.turns[0], self.database)
 
 
 async def place_row(session: PlaceSession) -> PlaceRow:
-    rows = await session.simple(_ROW)
+    rows = await session.simple(PLACE)
     if not rows:
         raise DatabaseUnfit("this database has no store; make one with `strongroom store init`")
-    store, place, generation, turns = rows[0]
+    store, place, generation, turns, database = rows[0]
     known = msgspec.json.decode(turns or "[]", type=tuple[UUID, ...])
-    return PlaceRow(UUID(store), place, UUID(generation) if generation else _NONE, known)
+    return PlaceRow(UUID(store), place, UUID(generation) if generation else _NONE, known, database)
 
 
 async def make_place(session: PlaceSession, url: str) -> None:

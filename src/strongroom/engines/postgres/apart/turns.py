@@ -67,9 +67,10 @@ class Turns:
         """
         mark = await self._store.look()
         generation, turn = (str(one).encode() for one in (mark.generation, mark.turn))
-        ((same, known),) = (await self._pool.run(KNOWS_TURN, generation, turn)).rows
-        if same == b"\1" and known == b"\1":
-            return mark
+        ((same, known, database),) = (await self._pool.run(KNOWS_TURN, generation, turn)).rows
+        own = (database or b"").decode()
+        if same == b"\1" and known == b"\1" and mark.database in ("", own):
+            return msgspec.structs.replace(mark, database=own)
         error = BodiesUnfit(OTHER_STATE.format(place=self._store.shown))
         self._failed(error)
         raise error

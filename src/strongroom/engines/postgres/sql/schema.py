@@ -209,9 +209,17 @@ UNOWNED: Final = Statement(
     (wire.INT8S,),
     since=2,
 )
+_DATABASE_ID: Final = """(SELECT s.system_identifier || '/' || d.oid
+    FROM pg_control_system() s, pg_database d WHERE d.datname = current_database())"""
+"""The cluster and the database. Standbys have those of their primary."""
+PLACE: Final = f"""
+SELECT id, to_jsonb(s) ->> 'bodies', to_jsonb(s) ->> 'generation', to_jsonb(s) ->> 'turns',
+    {_DATABASE_ID}
+FROM store s"""
+"""One row: what the store says of the place of its bodies, whatever its version."""
 KNOWS_TURN: Final = Statement(
     "knows_turn",
-    "SELECT generation = $1::uuid, $2::uuid = ANY (turns) FROM store",
+    f"SELECT generation = $1::uuid, $2::uuid = ANY (turns), {_DATABASE_ID} FROM store",
     (wire.TEXT, wire.TEXT),
     since=2,
 )
