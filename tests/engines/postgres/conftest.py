@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.coordination.servers import PostgresServer
+from tests.engines.postgres.apart import Apart, Trial
 from tests.engines.postgres.servers import Administrator, quick_server
 
 
@@ -23,3 +26,23 @@ def administrator(postgres: PostgresServer) -> Iterator[Administrator]:
     session = Administrator(postgres.url)
     yield session
     session.close()
+
+
+@pytest.fixture
+def attempt(
+    postgres: PostgresServer, administrator: Administrator, tmp_path: Path
+) -> Callable[[Trial], None]:
+    """Run a trial with a fresh store whose long bodies lie in a folder."""
+
+    def run(trial: Trial) -> None:
+        async def whole() -> None:
+            subject = Apart(postgres.url, administrator, tmp_path)
+            await subject.start()
+            try:
+                await trial(subject)
+            finally:
+                await subject.stop()
+
+        asyncio.run(whole())
+
+    return run

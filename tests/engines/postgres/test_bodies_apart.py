@@ -1,4 +1,4 @@
-"""Long bodies in a folder: what stays, what is removed and by whom, and which databases may serve.
+"""Long bodies in a folder: what stays, what is removed and by whom.
 
 `maintain` is called where a gateway would work by itself after some seconds.
 """
@@ -8,115 +8,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
-import os
 import threading
-import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Final
 from unittest import mock
 
-import msgspec
 import pytest
 
-from strongroom.engines.base import DataDamaged, EngineError, Step, StorageEngine
+from strongroom.engines.base import DataDamaged, EngineError, Step
 from strongroom.engines.bodies import layout
-from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit
+from strongroom.engines.bodies.base import BodiesAway
 from strongroom.engines.bodies.layout import BodyFolder, name_of
 from strongroom.engines.gateways import Horizon
 from strongroom.engines.postgres.apart.sweep import ApartSweep
-from strongroom.engines.postgres.apart.turns import Turns
-from strongroom.engines.postgres.assembly import init_bodies, open_store
-from strongroom.engines.postgres.place_adoption import PlaceAdoption
-from strongroom.engines.postgres.sessions.session import DatabaseUnfit
-from strongroom.engines.postgres.sql.making import init_sql
 from strongroom.engines.postgres.store import PostgresEngine
-from strongroom.platform.open_folder import OpenFolder
 from strongroom.testing.contract.subject import body_of, commit, content, pieces, place
-from strongroom.values import Health
-from tests.coordination.servers import PostgresServer
+from tests.engines.postgres.apart import BODY, Apart, Trial, own_body, tidy
 from tests.engines.postgres.mutants import without_horizon
-from tests.engines.postgres.servers import Administrator, fresh_schema
-from tests.engines.postgres.subject import PostgresSubject
 
-BODY: Final = os.urandom(200_000)
-CAUGHT: Final = (AssertionError, pytest.fail.Exception)
 DAY_S: Final = 24 * 3600
-
-
-class Apart(PostgresSubject):
-    """A store with bodies apart, and copies of its database."""
-
-    def __init__(self, url: str, administrator: Administrator, folder: Path) -> None:
-        super().__init__(url, administrator, bodies=folder)
-        self.folder, self.url, self.sql = folder, url, administrator
-
-    def copied(self) -> str:
-        """Copy the whole database, with all rows as they are; return its schema."""
-        copy = fresh_schema()
-        tables = self.sql.run(
-            "SELECT tablename FROM pg_tables WHERE schemaname = %s", (self.schema,)
-        )
-        self.sql.run(init_sql(copy))
-        for (table,) in tables:
-            self.sql.run(f"DELETE FROM {copy}.{table}")
-            self.sql.run(f"INSERT INTO {copy}.{table} SELECT * FROM {self.schema}.{table}")
-        return copy
-
-    async def opened(self, schema: str | None = None, **changed: object) -> PostgresEngine:
-        options = msgspec.structs.replace(self.options, **changed)
-        if schema is not None:
-            options = msgspec.structs.replace(options, schema=schema)
-        engine = await open_store(self.url, self.clock, options)
-        self._gateways.append(engine)
-        return engine
-
-    def files(self) -> set[int]:
-        return {int(one.name, 16) for one in self.folder.glob("bodies/*/*")}
-
-    def age(self, content_id: int, age_s: float) -> None:
-        """Let a file be older than it is."""
-        then = time.time() - age_s
-        os.utime(self.folder / name_of(content_id), (then, then))
-
-
-Trial = Callable[[Apart], Awaitable[None]]
-
-
-@pytest.fixture
-def attempt(
-    postgres: PostgresServer, administrator: Administrator, tmp_path: Path
-) -> Callable[[Trial], None]:
-    """Run a trial with a fresh store."""
-
-    def run(trial: Trial) -> None:
-        async def whole() -> None:
-            subject = Apart(postgres.url, administrator, tmp_path)
-            await subject.start()
-            try:
-                await trial(subject)
-            finally:
-                await subject.stop()
-
-        asyncio.run(whole())
-
-    return run
-
-
-async def _owned(store: StorageEngine, body: bytes = BODY) -> int:
-    written = await store.contents.write(pieces(body, 50_000), len(body))
-    await commit(store, Step(place(), adopt=(written.id,)))
-    return written.id
-
-
-async def _tidy(*stores: StorageEngine, rounds: int = 3) -> None:
-    """Let the gateways send the heartbeats by which the horizon lags, take turns, and tidy up."""
-    for _ in range(rounds):
-        for store in stores:
-            await store.gateways.wait_for_earlier_commits(await store.now())
-            assert isinstance(store, PostgresEngine)
-            await store.maintain()
 
 
 # What stays, and what is removed.
@@ -124,16 +34,16 @@ async def _tidy(*stores: StorageEngine, rounds: int = 3) -> None:
 
 async def _lives(subject: Apart) -> None:
     one, two = subject.store, await subject.second()
-    body = await _owned(one)
+    body = await own_body(one)
     assert await content(two, body) == BODY
     pins = [await store.contents.open(body) for store in (one, two)]
     await commit(two, Step(place(), drop=(body,)))
     for pin in pins:
-        await _tidy(one, two)
+        await tidy(one, two)
         assert await body_of(pin) == BODY
         assert subject.files() == {body}, "it is still read"
         pin.close()
-    await _tidy(one, two)
+    await tidy(one, two)
     assert subject.files() == set()
 
 
@@ -150,7 +60,7 @@ async def _kept(subject: Apart) -> None:
     """Dropped bodies, and those without a row, stay as long as is asked for."""
     await subject.store.close()
     store = await subject.opened(keep_dropped_s=7 * DAY_S)
-    dropped, unowned, owned = [await _owned(store) for _ in range(3)]
+    dropped, unowned, owned = [await own_body(store) for _ in range(3)]
     await commit(store, Step(place(), drop=(dropped,)))
     subject.sql.run(f"DELETE FROM {subject.schema}.contents WHERE id = {unowned}")
     for days, left in ((6, {dropped, unowned, owned}), (8, {owned})):
@@ -159,7 +69,7 @@ async def _kept(subject: Apart) -> None:
             if one in subject.files():
                 subject.age(one, days * DAY_S)
         store._parts.upkeep._apart[1]._next_orphans_s = 0.0  # type: ignore[index]
-        await _tidy(store)
+        await tidy(store)
         assert subject.files() == left, f"after {days} days"
     assert await content(store, owned) == BODY
 
@@ -171,7 +81,7 @@ def test_what_nobody_needs_stays_for_a_week(attempt: Callable[[Trial], None]) ->
 async def _still_arriving(subject: Apart) -> None:
     """A client pauses for longer than dropped bodies are kept, which is no time at all here."""
     store = subject.gateway
-    await _tidy(store)
+    await tidy(store)
     goes_on = asyncio.Event()
 
     async def slow() -> AsyncIterator[bytes]:
@@ -215,8 +125,8 @@ def test_a_body_that_still_arrives_is_no_orphan(attempt: Callable[[Trial], None]
 async def _interrupted(subject: Apart) -> None:
     """A walk through the folder fails; the next one comes soon, and only where it may."""
     store, other = subject.gateway, await subject.second()
-    await _tidy(store)
-    left = await _owned(store)
+    await tidy(store)
+    left = await own_body(store)
     subject.sql.run(f"DELETE FROM {subject.schema}.contents WHERE id = {left}")
     subject.age(left, 25 * 3600)
     again = mock.patch("strongroom.engines.postgres.apart.sweep._ORPHANS_AGAIN_S", 0.0)
@@ -225,7 +135,7 @@ async def _interrupted(subject: Apart) -> None:
     with again:
         with failing, pytest.raises(BodiesAway):
             await store._parts.upkeep.tend()
-        await _tidy(store)
+        await tidy(store)
     assert subject.files() == set()
     assert isinstance(other, PostgresEngine)
 
@@ -242,8 +152,8 @@ def test_a_walk_that_failed_is_repeated_soon(attempt: Callable[[Trial], None]) -
 async def _full(subject: Apart) -> None:
     """No mark can be written for longer than the database remembers turns."""
     store = subject.gateway
-    await _tidy(store)
-    body = await _owned(store)
+    await tidy(store)
+    body = await own_body(store)
     ended: list[EngineError] = []
     store.on_fatal(ended.append)
     refused = mock.patch.object(
@@ -252,9 +162,9 @@ async def _full(subject: Apart) -> None:
     with refused as writes, mock.patch("strongroom.engines.postgres.apart.turns.TURN_S", 0.0):
         for _ in range(40):
             with contextlib.suppress(BodiesAway):
-                await _tidy(store, rounds=1)
+                await tidy(store, rounds=1)
         assert writes.call_count > 16
-    await _tidy(store)
+    await tidy(store)
     assert ended == []
     assert await content(store, body) == BODY
 
@@ -289,7 +199,7 @@ def _hanging() -> Iterator[set[str]]:
 async def _hung(subject: Apart) -> None:
     """Files can neither be removed nor listed for a while, and all else goes on."""
     store = subject.gateway
-    await _tidy(store)
+    await tidy(store)
     bodies = store._parts.bodies
     assert bodies is not None
     with _hanging() as begun:
@@ -352,7 +262,7 @@ async def _given_up(subject: Apart) -> None:
         if not isinstance(ended, BaseException):
             store.contents.discard(ended.id)
     await subject.restart()
-    await _tidy(subject.store)
+    await tidy(subject.store)
     assert subject.files() == set()
 
 
@@ -366,7 +276,7 @@ async def _left(subject: Apart) -> None:
     subject.stop_heartbeats(two)
     subject.clock.advance(11)
     await one.gateways.hold(b"lane")  # this declares the other one dead
-    await _tidy(one)
+    await tidy(one)
     assert left not in subject.files()
 
 
@@ -377,8 +287,8 @@ def test_what_a_dead_gateway_wrote_is_removed(attempt: Callable[[Trial], None]) 
 async def _late(subject: Apart) -> None:
     """A heartbeat that is late for a while takes the right to sweep away."""
     store = subject.gateway
-    await _tidy(store)
-    body = await _owned(store)
+    await tidy(store)
+    body = await own_body(store)
     await commit(store, Step(place(), drop=(body,)))
     subject.stop_heartbeats(store)
     subject.clock.advance(6)
@@ -388,7 +298,7 @@ async def _late(subject: Apart) -> None:
         await store._parts.upkeep.tend()
     assert subject.files() == {body}
     subject.resume_heartbeats(store)
-    await _tidy(store)
+    await tidy(store)
     assert subject.files() == set()
 
 
@@ -398,7 +308,7 @@ def test_after_a_late_heartbeat_the_sweep_goes_on(attempt: Callable[[Trial], Non
 
 async def _damaged(subject: Apart) -> None:
     store = subject.store
-    missing, short, whole = [await _owned(store) for _ in range(3)]
+    missing, short, whole = [await own_body(store) for _ in range(3)]
     (subject.folder / name_of(missing)).unlink()
     with (subject.folder / name_of(short)).open("r+b") as file:
         file.truncate(100)
@@ -412,217 +322,3 @@ def test_a_file_that_is_missing_or_short_is_damage_with_a_name(
     attempt: Callable[[Trial], None],
 ) -> None:
     attempt(_damaged)
-
-
-async def _unmounted(subject: Apart) -> None:
-    store = subject.gateway
-    body, short = await _owned(store), await _owned(store, b"in the database")
-    aside = subject.folder.with_name("aside")
-    subject.folder.rename(aside)
-    subject.folder.mkdir()
-    with pytest.raises(EngineError, match="mount"):
-        await store.maintain()
-    # Other gateways have the same folder: none would do better.
-    assert await store.health(5) is Health.SERVING
-    assert store.facts().bodies_away is True
-    with pytest.raises(EngineError, match="mount"):
-        await store.contents.open(body)
-    with pytest.raises(EngineError, match="mount"):
-        await store.contents.write(pieces(BODY), len(BODY))
-    assert await content(store, short) == b"in the database"
-    assert list(subject.folder.iterdir()) == []
-    subject.folder.rmdir()
-    aside.rename(subject.folder)
-    await store.maintain()
-    assert store.facts().bodies_away is False
-    assert await content(store, body) == BODY
-
-
-def test_an_unmounted_folder_is_unavailable_and_nothing_is_written_below_it(
-    attempt: Callable[[Trial], None],
-) -> None:
-    attempt(_unmounted)
-
-
-def test_without_a_look_at_the_mark_bodies_would_count_as_missing(
-    attempt: Callable[[Trial], None],
-) -> None:
-    def unchecked(folder: BodyFolder) -> object:
-        folder._root = OpenFolder(folder.path)
-        return folder.mark
-
-    with mock.patch.object(BodyFolder, "look", unchecked), pytest.raises(CAUGHT):
-        attempt(_unmounted)
-
-
-# Which databases may serve.
-
-
-async def _refusals(subject: Apart) -> None:
-    subject.store = await subject.second()
-    url, schema = subject.url, subject.schema
-    elsewhere = subject.folder.with_name("elsewhere")
-    elsewhere.mkdir()
-    other = f"file://{elsewhere}"
-    for bodies, words in ((None, "--bodies file:"), (other, "store adopt URL --bodies")):
-        with pytest.raises(DatabaseUnfit, match=words):
-            await subject.opened(bodies=bodies)
-    with pytest.raises(DatabaseUnfit, match="not in"):
-        await init_bodies(url, schema, other)
-    plain = PostgresSubject(url, subject.sql)
-    await plain.start()
-    try:
-        with pytest.raises(DatabaseUnfit, match="store init URL --bodies"):
-            await subject.opened(plain.schema)
-        with pytest.raises(BodiesUnfit, match="another store"):
-            await init_bodies(url, plain.schema, f"file://{subject.folder}")
-        await init_bodies(url, plain.schema, other)
-        (subject.folder / layout.MARK).write_bytes((elsewhere / layout.MARK).read_bytes())
-        with pytest.raises(BodiesUnfit, match="another store"):
-            await subject.opened()
-        (subject.folder / layout.MARK).unlink()
-        with pytest.raises(BodiesUnfit, match="mount"):
-            await subject.opened()
-    finally:
-        await plain.stop()
-
-
-def test_a_folder_that_does_not_belong_to_the_store_is_refused(
-    attempt: Callable[[Trial], None],
-) -> None:
-    attempt(_refusals)
-
-
-async def _copy_behind(subject: Apart) -> None:
-    """A copy that was made before the last turn is refused, until it adopts the folder."""
-    store = subject.gateway
-    await _tidy(store)
-    body = await _owned(store)
-    copy = subject.copied()
-    turned = mock.patch("strongroom.engines.postgres.apart.turns.TURN_S", 0.0)
-    with turned:
-        await _tidy(store)
-    with pytest.raises(BodiesUnfit, match="store adopt URL"):
-        await subject.opened(copy)
-    adoption = await _prepared(subject, copy)
-    with turned:
-        adopting = asyncio.create_task(adoption.adopt(0.5))
-        await _tidy(store)
-        with pytest.raises(BodiesUnfit, match="another database is being served"):
-            await adopting
-    await adoption.close()
-    await _adopted(subject, copy)
-    ended: list[EngineError] = []
-    store.on_fatal(ended.append)
-    with pytest.raises(BodiesUnfit, match="another state"):
-        await store.maintain()
-    assert len(ended) == 1
-    served = await subject.opened(copy)
-    assert await content(served, body) == BODY
-    with pytest.raises(BodiesUnfit, match="store adopt URL"):
-        await subject.opened()
-
-
-def _gone(subject: Apart, schema: str) -> None:
-    """Let the gateways of a copy count as dead, as they do after ten seconds."""
-    subject.sql.run(f"UPDATE {schema}.membership SET body = ''")
-    subject.sql.run(f"DELETE FROM {schema}.gateways")
-
-
-async def _prepared(subject: Apart, schema: str, bodies: str | None = None) -> PlaceAdoption:
-    _gone(subject, schema)
-    return await PlaceAdoption.prepared(subject.url, schema, bodies)
-
-
-async def _adopted(subject: Apart, schema: str, bodies: str | None = None) -> None:
-    adoption = await _prepared(subject, schema, bodies)
-    assert adoption.is_needed
-    await adoption.adopt(0.1)
-    await adoption.close()
-    again = await _prepared(subject, schema)
-    assert not again.is_needed
-    await again.close()
-
-
-def test_a_copy_of_the_database_serves_only_when_it_has_adopted_the_folder(
-    attempt: Callable[[Trial], None],
-) -> None:
-    attempt(_copy_behind)
-
-
-async def _fresh_copy(subject: Apart) -> None:
-    """A copy knows the last turn, and is served beside the database. It must remove nothing."""
-    store = subject.gateway
-    await _tidy(store)
-    await store.close()
-    store = await subject.opened(observe_s=0.0)
-    dropped, kept = await _owned(store), await _owned(store)
-    on_its_way = (await store.contents.write(pieces(BODY), len(BODY))).id
-    await commit(store, Step(place(), drop=(dropped,)))
-    copy = subject.copied()
-    later = await _owned(store)
-    _gone(subject, copy)
-    beside = await subject.opened(copy, observe_s=3600.0)
-    ended: list[EngineError] = []
-    beside.on_fatal(ended.append)
-    await _tidy(beside)
-    assert subject.files() == {dropped, kept, on_its_way, later}, "the copy removed something"
-    await commit(store, Step(place(), adopt=(on_its_way,)))
-    await _tidy(store)
-    with pytest.raises(BodiesUnfit, match="another state"):
-        await beside.maintain()
-    assert len(ended) == 1
-    assert subject.files() == {kept, on_its_way, later}
-    for body in (kept, on_its_way, later):
-        assert await content(store, body) == BODY
-
-
-def test_a_server_on_a_fresh_copy_removes_nothing_and_ends_at_the_next_turn(
-    attempt: Callable[[Trial], None],
-) -> None:
-    attempt(_fresh_copy)
-
-
-@contextlib.contextmanager
-def _at_once() -> Iterator[None]:
-    """Whoever gets the right removes at once, without looking on or taking a turn."""
-
-    async def may(_: Turns) -> bool:
-        return True
-
-    with mock.patch.object(Turns, "may_remove", may):
-        yield
-
-
-@contextlib.contextmanager
-def _without_comparison() -> Iterator[None]:
-    """The turn of the mark is not compared with the database."""
-
-    async def look(turns: Turns) -> object:
-        return await turns._store.look()
-
-    with mock.patch.object(Turns, "look", look):
-        yield
-
-
-@pytest.mark.parametrize("mutant", [_at_once, _without_comparison])
-def test_without_turns_it_would_not_be_told_from_the_database(
-    attempt: Callable[[Trial], None], mutant: Callable[[], AbstractContextManager[None]]
-) -> None:
-    with mutant(), pytest.raises(CAUGHT):
-        attempt(_fresh_copy)
-
-
-async def _moved(subject: Apart) -> None:
-    body = await _owned(subject.store)
-    await subject.store.close()
-    moved = subject.folder.with_name("moved")
-    subject.folder.rename(moved)
-    await _adopted(subject, subject.schema, f"file://{moved}")
-    store = await subject.opened(bodies=f"file://{moved}")
-    assert await content(store, body) == BODY
-    moved.rename(subject.folder)
-
-
-def test_a_folder_that_was_moved_is_adopted_where_it_is(attempt: Callable[[Trial], None]) -> None:
-    attempt(_moved)

@@ -28,12 +28,8 @@ from strongroom.engines.postgres.commits.committing import (
 )
 from strongroom.engines.postgres.commits.line import UpdateLine
 from strongroom.engines.postgres.commits.space import Space
-from strongroom.engines.postgres.contents import (
-    APART_BYTES,
-    ApartBodies,
-    ContentWriter,
-    PostgresContents,
-)
+from strongroom.engines.postgres.contents.contents import PostgresContents
+from strongroom.engines.postgres.contents.rows import APART_BYTES, ApartBodies, ContentWriter
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways
 from strongroom.engines.postgres.gateways.heartbeats import Heartbeats, JoinedGateway
@@ -317,7 +313,10 @@ def _parts(
     tending = None
     if bodies is not None:
         turns = Turns(bodies, gateways, reading, life.failed, options.observe_s)
-        tending = turns, ApartSweep(bodies, turns, reading, contents.pins, options.keep_dropped_s)
+        tending = (
+            turns,
+            ApartSweep(bodies, turns, reading, contents.reads.pins, options.keep_dropped_s),
+        )
         bodies.on_broken(life.failed)
     waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
     context = CommitContext(

@@ -1,7 +1,7 @@
 """The engine over PostgreSQL: one gateway of a store that several may serve.
 
 Lives here: the contract's methods, and the end. Must not live here: the parts (commits/,
-records.py, contents.py, gateways/, waiting.py), what works beside the calls (upkeep.py), how all of
+records.py, contents/, gateways/, waiting.py), what works beside the calls (upkeep.py), how all of
 it is made (assembly.py). Source of the design: docs/decisions/postgresql.md.
 """
 
@@ -30,7 +30,7 @@ from strongroom.engines.conditions import Condition
 from strongroom.engines.links import Links
 from strongroom.engines.postgres.commits.commits import Commits
 from strongroom.engines.postgres.commits.space import Space
-from strongroom.engines.postgres.contents import PostgresContents
+from strongroom.engines.postgres.contents.contents import PostgresContents
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways
 from strongroom.engines.postgres.gateways.members import SharedTable

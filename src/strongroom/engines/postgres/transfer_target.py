@@ -21,8 +21,8 @@ from strongroom.engines.base import Ref
 from strongroom.engines.bodies.base import BodyStore
 from strongroom.engines.postgres.apart.place import make_place, opened_known, place_row
 from strongroom.engines.postgres.assembly import init_store
-from strongroom.engines.postgres.contents import APART_BYTES, signed
-from strongroom.engines.postgres.intake import CHUNK_BYTES
+from strongroom.engines.postgres.contents.intake import CHUNK_BYTES
+from strongroom.engines.postgres.contents.rows import APART_BYTES, signed
 from strongroom.engines.postgres.sessions.session import StoreMissing
 from strongroom.engines.postgres.sql import wire
 from strongroom.engines.postgres.sql.places import place_of

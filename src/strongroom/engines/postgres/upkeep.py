@@ -1,7 +1,7 @@
 """The work of a gateway beside its calls: heartbeats, polling, maintenance, notifications.
 
 Lives here: `Upkeep`, which does it in the background. Must not live here: the work itself; see
-gateways/heartbeats.py, waiting.py, contents.py, commits/.
+gateways/heartbeats.py, waiting.py, contents/, commits/.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from strongroom.engines.base import EngineError
 from strongroom.engines.postgres.apart.sweep import ApartSweep
 from strongroom.engines.postgres.apart.turns import Turns
 from strongroom.engines.postgres.commits.commits import Commits
-from strongroom.engines.postgres.contents import PostgresContents
+from strongroom.engines.postgres.contents.contents import PostgresContents
 from strongroom.engines.postgres.gateways.gateways import PostgresGateways
 from strongroom.engines.postgres.gateways.members import SharedTable
 from strongroom.engines.postgres.gateways.shared_time import SharedTime
@@ -93,10 +93,12 @@ class Upkeep:
         Arguments:
             forgets: also delete what dead gateways left, and stamps below which nothing can happen.
         """
-        while await self._contents.remove_dropped(await self._gateways.horizon()):
+        while await self._contents.removal.remove_dropped(
+            await self._gateways.horizon(), self._contents.reads.pins
+        ):
             pass
         if forgets:
-            await self._contents.remove_orphans()
+            await self._contents.removal.remove_orphans()
             floor = wire.int8(self._gateways.table.floor)
             await self._reading.write(FORGET_PARTITIONS, lambda _: (floor,))
 

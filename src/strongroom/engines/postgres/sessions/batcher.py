@@ -1,6 +1,6 @@
 """Several calls of one turn of the event loop as one statement.
 
-Lives here: `Batcher`. Must not live here: the statements (records.py, contents.py).
+Lives here: `Batcher`. Must not live here: the statements (records.py, contents/).
 """
 
 from __future__ import annotations

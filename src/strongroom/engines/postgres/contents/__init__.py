@@ -1,0 +1,1 @@
+"""Bodies of a store in PostgreSQL: how they arrive, are read, and are removed."""
