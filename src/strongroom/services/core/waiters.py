@@ -117,7 +117,13 @@ class WaitersLine:
         line = reads.add(line_keys.line(self.thing), records.LINE)
         purpose = Purpose.FREEING if ticket is None else Purpose.UPKEEP
         written = WriteTicket(
-            line.ref.partition, reads.refs, purpose, line, own, ticket, self._dead
+            line.ref.partition,
+            reads.refs,
+            purpose,
+            line=line,
+            own=own,
+            ticket=ticket,
+            dead=self._dead,
         )
         await store.update(written.partition, written.reads, written.run, purpose)
         self.passed_on(ticket)
