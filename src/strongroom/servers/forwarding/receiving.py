@@ -29,7 +29,6 @@ from strongroom.servers.rationed_log import Ration, more
 from strongroom.servers.requests import pipeline
 from strongroom.servers.service_listeners import Contexts, Shared
 from strongroom.services.file.copies.reading import open_here
-from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.opens.share_leaving import ShareLeaving
 from strongroom.wire.core.http import Request, Response
 
@@ -102,7 +101,7 @@ class _Receiver:
         services = self._context.services
         if isinstance(question, GiveUp):
             return questions.given_up(await self._leaving.give_up(question.generation))
-        if not await services.held.of(ShareHolds).take(services, question.source.generation):
+        if not await self._leaving.holds.take(services, question.source.generation):
             return Response(_BUSY, [(NOT_HERE, "1")])
         try:
             return questions.answer_of(await open_here(services, question.source, question.wanted))

@@ -30,54 +30,54 @@ _LOOK_EVERY_S: Final = 0.01
 
 
 class ShareLeaving:
-    """By the shares' generations."""
+    """By the shares' generations. `holds` are those that it gives up."""
 
     def __init__(self, holds: ShareHolds, opens: Opens) -> None:
-        self._holds = holds
+        self.holds = holds
         self._opens = opens
         self._refused: dict[int, float] = {}
 
     def release_idle(self, now_s: float) -> list[int]:
         """Give up the shares that nobody has used for IDLE_S, and return them. It must be called
         more often than that, with the event loop's time."""
-        self._holds.end_withheld(now_s)
+        self.holds.end_withheld(now_s)
         self._refused = {one: until for one, until in self._refused.items() if until > now_s}
-        unused = self._unused(self._holds.generations())
-        idle = self._holds.note_unused(unused, now_s, IDLE_S)
+        unused = self._unused(self.holds.generations())
+        idle = self.holds.note_unused(unused, now_s, IDLE_S)
         for generation in idle:
-            self._holds.release(generation)
+            self.holds.release(generation)
         return idle
 
     def release_unused(self) -> None:
         """Give up the shares that nobody uses now, and take no more: this server stops."""
-        self._holds.stop()
-        for generation in self._unused(self._holds.generations()):
-            self._holds.release(generation)
+        self.holds.stop()
+        for generation in self._unused(self.holds.generations()):
+            self.holds.release(generation)
 
     async def give_up(self, generation: int) -> bool:
         """Give a share up to a gateway that asks for it, unless it is needed here. Requests under
         way end before. Return whether this gateway has it no more."""
         now = asyncio.get_running_loop().time
-        if self._holds.may_be_held(generation):
+        if self.holds.may_be_held(generation):
             refused = now() < self._refused.get(generation, 0.0)
-            if refused or self._holds.is_mounted(generation):
+            if refused or self.holds.is_mounted(generation):
                 return False
             if not await self._left(generation):
                 self._refused[generation] = now() + REFUSED_S
                 return False
         # It is left to the gateway that has asked.
-        self._holds.withhold(generation, now() + YIELD_S)
+        self.holds.withhold(generation, now() + YIELD_S)
         return True
 
     async def _left(self, generation: int) -> bool:
         """Give a share up that is not mounted, if its requests end."""
-        requests = self._holds.requests(generation)
+        requests = self.holds.requests(generation)
         if not await self._soon(generation, lambda: all(one.done() for one in requests)):
             return False
-        self._holds.withhold(generation, asyncio.get_running_loop().time() + YIELD_S)
+        self.holds.withhold(generation, asyncio.get_running_loop().time() + YIELD_S)
         if not await self._soon(generation, lambda: bool(self._unused((generation,)))):
             return False
-        self._holds.release(generation)
+        self.holds.release(generation)
         return True
 
     async def _soon(self, generation: int, is_so: Callable[[], bool]) -> bool:
@@ -85,7 +85,7 @@ class ShareLeaving:
         loop = asyncio.get_running_loop()
         ends = loop.time() + YIELD_S
         while not is_so():
-            if self._holds.is_mounted(generation) or loop.time() > ends:
+            if self.holds.is_mounted(generation) or loop.time() > ends:
                 return False
             await asyncio.sleep(_LOOK_EVERY_S)
         return True
@@ -93,6 +93,6 @@ class ShareLeaving:
     def _unused(self, generations: Iterable[int]) -> list[int]:
         """Return those that no request uses, and that have neither handles nor operations in the
         table of opens."""
-        free = [one for one in generations if self._holds.is_free(one)]
+        free = [one for one in generations if self.holds.is_free(one)]
         are_open = self._opens.open_among(free)
         return [one for one in free if one not in are_open]
