@@ -31,8 +31,9 @@ open. It ends with 1 when something is wrong, and names what is damaged as users
 it: ACCOUNT/CONTAINER/BLOB. accounts.json and roles.json are checked too.
 
 For a store in PostgreSQL, all bodies are read, also those in the folder of --bodies.
-It also lists bodies that are missing, and bodies that nobody owns for longer than
---keep-dropped. The database keeps a snapshot open meanwhile.
+So the folder must be mounted here. Bodies are listed that are missing, and those that
+nobody owns for longer than --keep-dropped. The database keeps a snapshot open meanwhile.
+The URL has no password: libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.
 
 If the log of the records is damaged, neither a server nor this command opens the
 directory, because the commits after the damage would be lost. --cut-log gives those
@@ -72,7 +73,7 @@ def doctor(
         str, typer.Option(metavar="NAME", help="The schema of a store in PostgreSQL.")
     ] = "strongroom",
     keep_dropped: Annotated[
-        str, typer.Option(metavar="TIME", help="As the gateways of the store have it.")
+        str, typer.Option(metavar="TIME", help="The --keep-dropped of the store's gateways.")
     ] = "7d",
 ) -> None:
     """Check a directory or a store; end with 1 if something is wrong."""

@@ -24,20 +24,20 @@ T = TypeVar("T")
 
 _ADOPTION = """{place} has the bodies of this store, in another state of it.
 If you go on, it belongs to this database: {database}
-- For 30 s nothing is changed. If another database is served with the folder, this ends.
+- For 30 s nothing is changed. If another database is served with the folder, this command ends.
 - The database and the folder get a new generation. Every other database with this store, such as
   the one from which this one was copied, can then no longer be served with the folder.
-- No body is removed now. What no record of this database names is removed by its gateways when it
-  is older than --keep-dropped.
+- No body is removed now. Gateways of this database remove bodies that no record of it names, when
+  they are older than --keep-dropped.
 - strongroom doctor URL lists bodies that are missing, if any are.
 """
 _HELP = """
 The PostgreSQL that keeps the data of strongroom serve --store.
 
-Without a URL, init, migrate and status use --store-file, STRONGROOM_STORE or
-STRONGROOM_STORE_FILE. A URL on the command line may have no password, since
-every user of the machine could see it in ps; libpq reads it from the file of
-PGPASSFILE, or from ~/.pgpass.
+Without a URL, init, migrate, status and adopt use --store-file,
+STRONGROOM_STORE or STRONGROOM_STORE_FILE. A URL with a password is refused on
+the command line, since every user of the machine could see it in ps. libpq
+reads the password from the file of PGPASSFILE, or from ~/.pgpass.
 
 Examples
 
@@ -93,7 +93,8 @@ def init(
 ) -> None:
     """Make the tables of a store that are missing, or print the SQL that makes them.
 
-    With --bodies, 256 folders and a mark are made in the folder, and the store remembers it."""
+    With --bodies, 256 folders and a mark are made in the folder, and the store remembers it. Run it
+    as the user of the gateways, and restart all gateways with --bodies afterwards."""
     if print_sql is not None:
         _choice(url, store_file, schema).check_schema()
         _need_driver()
@@ -170,8 +171,8 @@ def adopt(
 ) -> None:
     """Let a database that was copied or recovered take over the folder of its bodies.
 
-    Other databases with the same store can then no longer be served with that folder. No body is
-    removed."""
+    Stop all gateways of this database first. Other databases with the same store can then no longer
+    be served with that folder. No body is removed."""
     database = _database(url, store_file, schema)
     place = None if bodies is None else _place(bodies)
     _asked(database, _adopt(database, schema, place, lambda text: _agreed(text, yes)))

@@ -36,10 +36,10 @@ from strongroom.services.blob.types.uploads import expire_upload
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
-from strongroom.services.core.line_sweep import sweep_lines
 from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
-from strongroom.services.core.turns import Turn
+from strongroom.services.core.waiting.line_sweep import sweep_lines
+from strongroom.services.core.waiting.turns import Turn
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot

@@ -51,7 +51,8 @@ DATABASE: Final = Section(
             "gateway-address",
             database.GATEWAY_ADDRESS,
             "Where the other gateways of --store-mode active-active reach this one: an address of "
-            "this machine. Without a port, a free one is taken.",
+            "this machine. Without a port, a free one is taken. Default: the first address of "
+            "--host.",
             needs=_NEEDS_STORE,
         ),
         Flag(
@@ -80,14 +81,16 @@ DATABASE: Final = Section(
             "bodies",
             database.BODIES,
             "Keep bodies above 1 MiB as files in a folder that all gateways mount (NFS, CephFS): "
-            "file:///shared. `strongroom store init URL --bodies` makes an empty folder ready.",
+            "file:///shared. `strongroom store init` with the same --bodies makes an empty "
+            "folder ready.",
             needs=_NEEDS_STORE,
         ),
         Flag(
             "keep-dropped",
             database.KEEP,
-            "For how long bodies stay in that folder that nothing refers to any more. A database "
-            "that is recovered to a moment within this time finds all its bodies. Default: 7d.",
+            "For how long that folder keeps bodies that nothing refers to any more, the same at "
+            "all gateways. A database that is recovered to a moment within this time finds all its "
+            "bodies. Default: 7d.",
             needs=("bodies",),
         ),
     ),

@@ -30,7 +30,7 @@ _DATA: Final = Section(
             "data",
             kinds.DIRECTORY,
             "Where everything is kept; created when it is missing. With --store, it has only what "
-            "this server needs: accounts, roles, a certificate.",
+            "this server needs: the certificate of --tls.",
             default=Path("strongroom-data"),
         ),
         Flag(

@@ -111,10 +111,18 @@ def run(settings: Settings, program: Program) -> int:
 
 def _why_stopped(settings: Settings, broken: EngineError) -> str:
     if settings.store is not None:
+        from strongroom.engines.bodies.base import BodiesBroken, BodiesUnfit
         from strongroom.engines.postgres.sessions.session import StoreReplaced
 
         if isinstance(broken, StoreReplaced):
             return f"this server stopped: {broken}. Start it again, and it serves the new one."
+        if isinstance(broken, BodiesUnfit):
+            return f"this server stopped: {broken}."
+        if isinstance(broken, BodiesBroken):
+            return (
+                f"this server stopped: {broken}. Everything that was answered is kept; look at the "
+                "disk of that folder, then start again."
+            )
         return (
             f"this server stopped: {broken}. Another gateway may serve the store now. Everything "
             "that was answered is kept; start it again, and it serves or waits as before."

@@ -60,7 +60,7 @@ class PlaceAdoption:
             known = place_url(place) if place is not None else row.place
             if not row.place or not known:
                 raise BodiesUnfit(
-                    f"{link.shown} keeps no bodies apart, so there is nothing to adopt"
+                    f"{link.shown} keeps no bodies in a folder: there is nothing to adopt"
                 )
             bodies = await open_folder(folder_of(known))
         except BaseException:

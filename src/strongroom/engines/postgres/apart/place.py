@@ -103,7 +103,7 @@ async def opened_place(session: PlaceSession, url: str | None) -> FolderBodies |
     place = place_url(url)
     if not row.place:
         raise DatabaseUnfit(
-            "this store keeps no bodies apart so far. An empty folder is made ready by "
+            "this store keeps no bodies in a folder so far. An empty folder is made ready by "
             f"`strongroom store init URL --bodies {place}`"
         )
     if row.place != place:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from strongroom.engines.base import ContentMissing, DataDamaged, Opened
+from strongroom.engines.base import ContentMissing, DataDamaged, Opened, Unavailable
 from strongroom.engines.bodies.base import BodyMissing, OpenedBody
 from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.engines.content_in_pieces import ContentInPieces
@@ -71,7 +71,10 @@ class ContentReads:
 
     async def _opened_apart(self, content_id: int, row: ContentRow) -> OpenedBody:
         if self._apart is None:
-            raise DataDamaged(f"content {content_id} lies apart, and this store has no place")
+            raise Unavailable(
+                f"content {content_id}: its body lies in the folder of --bodies, and this gateway "
+                "was started without --bodies; restart it with that flag"
+            )
         store = self._apart.store
         try:
             body = await store.open(content_id)
