@@ -34,7 +34,7 @@ from strongroom.servers.identities.start_checks import (
     warn_of_unused_roles,
 )
 from strongroom.servers.identities.stored_rows import StoredIdentities
-from strongroom.services.core.identities import DamagedRecord, StoreIdentities
+from strongroom.services.identities import DamagedRecord, StoreIdentities
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 
 if TYPE_CHECKING:

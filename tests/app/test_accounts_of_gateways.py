@@ -14,7 +14,7 @@ from strongroom.clock import SystemClock
 from strongroom.config import ConfigError
 from strongroom.database import DatabaseSettings
 from strongroom.servers.identities.accounts_file import ServedAccounts, change_stored_accounts
-from strongroom.services.core.identities import StoreIdentities
+from strongroom.services.identities import StoreIdentities
 from tests.app.gateways_of_a_store import gateway, settings_over
 from tests.over_postgres import new_store
 

@@ -18,7 +18,7 @@ from strongroom.servers.identities import stored_rows
 from strongroom.servers.identities.accounts_file import ServedAccounts, change_stored_accounts
 from strongroom.servers.identities.roles_file import ServedRoles, change_stored_roles
 from strongroom.servers.identities.stored_rows import StoredIdentities
-from strongroom.services.core.identities import StoreIdentities
+from strongroom.services.identities import StoreIdentities
 from strongroom.store.core import keys
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from strongroom.coordination.stores.azure.etag import label_of_agent
 from strongroom.errors.core import StorageError
 from strongroom.servers.requests.admission import ServiceContext, read
-from strongroom.services.core.waiting.waiting import Waiting
+from strongroom.services.core.waiting import Waiting
 from strongroom.wire.core.http import Request
 
 SEEN_MAX: Final = 10_000

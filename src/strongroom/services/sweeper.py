@@ -38,12 +38,12 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.decisions import Decision
 from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.line_sweep import sweep_lines
-from strongroom.services.core.waiting.turns import Turn
+from strongroom.services.core.turns import Turn
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot
 from strongroom.services.file.snapshots.sweep import expire_share, sweep_file, sweep_share
+from strongroom.services.line_sweep import sweep_lines
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
 from strongroom.store.core import keys, records

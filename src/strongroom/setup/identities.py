@@ -25,7 +25,7 @@ from strongroom.servers.identities.roles_file import (
     roles_of,
 )
 from strongroom.servers.identities.stored_rows import StoredIdentities
-from strongroom.services.core.identities import NOT_KEPT
+from strongroom.services.identities import NOT_KEPT
 from strongroom.setup.document import AccountSetup, Located, SetupDocument, SetupError
 from strongroom.setup.files import read_key
 from strongroom.setup.report import SetupReport

@@ -38,9 +38,9 @@ from strongroom.servers.identities.accounts_file import (
 )
 from strongroom.servers.identities.stored_rows import StoredIdentities
 from strongroom.servers.service_listeners import Contexts, contexts
-from strongroom.services.core.identities import NOT_KEPT
 from strongroom.services.core.outcomes import BROKEN
 from strongroom.services.core.runner import Services
+from strongroom.services.identities import NOT_KEPT
 from strongroom.setup.blobs import BlobsSetup
 from strongroom.setup.cors import make_cors
 from strongroom.setup.document import Located, SetupDocument, SetupError, parse

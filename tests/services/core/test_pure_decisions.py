@@ -23,9 +23,9 @@ from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.decisions import UNDECODED, Decision, ReadOne, Reads
 from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.line_sweep import remove_ended_lines
 from strongroom.services.file.names.permissions import CreatePermission
 from strongroom.services.file.shares.shares import CreateShare
+from strongroom.services.line_sweep import remove_ended_lines
 from strongroom.services.queue import queues
 from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.services.reset import reset

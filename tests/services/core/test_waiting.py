@@ -13,7 +13,7 @@ from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.process_state import ProcessState
-from strongroom.services.core.waiting.waiting import MustWait, Waiting
+from strongroom.services.core.waiting import MustWait, Waiting
 from tests.services.container_calls import run
 
 RECORD = Ref(Partition(b"x", b"y"), Key(False, b"z"))

@@ -11,8 +11,8 @@ import pytest
 
 from strongroom.engines.base import EngineError, Step, Unavailable
 from strongroom.semantics.core import lines
-from strongroom.services.core.waiting import turns
-from strongroom.services.core.waiting.line_sweep import remove_ended_lines, sweep_lines
+from strongroom.services.core import turns
+from strongroom.services.line_sweep import remove_ended_lines, sweep_lines
 from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls
 from tests.services.container_calls import run, settle

@@ -1,7 +1,7 @@
 """Accounts and roles in the database of `serve --store`.
 
 Lives here: joining the store for a moment, as a gateway that serves nothing. Must not live here:
-the changes (servers/identities/), where rows are kept (services/core/identities.py).
+the changes (servers/identities/), where rows are kept (services/identities.py).
 
 Such a gateway takes no right. So it works beside gateways that serve, in both of their modes.
 """
@@ -20,7 +20,7 @@ from strongroom.clock import SystemClock
 from strongroom.database import DatabaseSettings
 from strongroom.engines.base import CommitUnknown, EngineError
 from strongroom.servers.identities import accounts_file, roles_file
-from strongroom.services.core.identities import NOT_KEPT, IdentityRows, StoreIdentities
+from strongroom.services.identities import NOT_KEPT, IdentityRows, StoreIdentities
 from strongroom.store.core import keys
 from strongroom.store.core.held_accounts import PLACE_RANGES, held_accounts
 

@@ -1,7 +1,7 @@
 """The line of the gateways at which requests wait for one thing: a lease, or a queue's messages.
 
 Lives here: the rules of the line, as pure functions. Must not live here: the line of the requests
-at one gateway (services/core/waiting/waiting.py). The waiting is ours (`x-strongroom-wait`).
+at one gateway (services/core/waiting.py). The waiting is ours (`x-strongroom-wait`).
 
 Each gateway has one ticket at most, for its first waiter. A waiter has its turn when no ticket of
 another live gateway is from an earlier arrival. A ticket that its gateway could not remove counts

@@ -23,7 +23,7 @@ from strongroom.auth.accounts import (
 from strongroom.servers.identities import private_file
 from strongroom.servers.identities.private_file import WatchedFile
 from strongroom.servers.identities.stored_rows import StoredRows, WatchedRows
-from strongroom.services.core.identities import IdentityRows, StoreIdentities
+from strongroom.services.identities import IdentityRows, StoreIdentities
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 

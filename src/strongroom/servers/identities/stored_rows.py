@@ -1,7 +1,7 @@
 """The accounts and roles that lie in the store: read in the background, and kept current.
 
 Lives here: when they are read again, and what is served while they cannot be read. Must not live
-here: how they are stored and changed (services/core/identities.py), what a row says (auth/).
+here: how they are stored and changed (services/identities.py), what a row says (auth/).
 
 Each gateway asks once in POLL_S whether they have changed. It does not rely on notifications, which
 may be lost. So a change is used at each gateway within that time and the time of a read. A gateway
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from strongroom.servers.rationed_log import Ration, more
-from strongroom.services.core.identities import (
+from strongroom.services.identities import (
     IdentityRows,
     IdentityTable,
     StoreIdentities,

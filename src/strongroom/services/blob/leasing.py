@@ -22,7 +22,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import generation_of
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.turns import Turn
+from strongroom.services.core.turns import Turn
 from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord

@@ -18,7 +18,7 @@ from strongroom.auth.request import Service
 from strongroom.errors.core import CONDITION_NOT_MET, ErrorCode
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.semantics.core.lease import LeaseUse
-from strongroom.services.core.waiting.turns import Turn
+from strongroom.services.core.turns import Turn
 from strongroom.values import AccessPolicy, BlobKind, FileSlice, PublicAccess, Purpose
 
 I_co = TypeVar("I_co", covariant=True)

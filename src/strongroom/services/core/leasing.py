@@ -21,9 +21,9 @@ from strongroom.semantics.core.lease import LeaseKind, LeaseState
 from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import UNDECODED, Reads
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.turns import Turn
-from strongroom.services.core.waiting.waiters import FirstWaiter
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.turns import Turn
+from strongroom.services.core.waiters import FirstWaiter
+from strongroom.services.core.waiting import MustWait
 from strongroom.values import Etag, Lease
 
 

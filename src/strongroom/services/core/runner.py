@@ -19,8 +19,8 @@ from strongroom.services.core.calls import Call, Place, RequestClient
 from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.places import PLACES, check_place, place_ref
 from strongroom.services.core.process_state import ProcessState
-from strongroom.services.core.waiting.turns import InTurn, Turn
-from strongroom.services.core.waiting.waiting import MustWait, Waiting
+from strongroom.services.core.turns import InTurn, Turn
+from strongroom.services.core.waiting import MustWait, Waiting
 
 T = TypeVar("T")
 

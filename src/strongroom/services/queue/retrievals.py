@@ -41,9 +41,9 @@ from strongroom.services.core.decisions import (
 )
 from strongroom.services.core.places import place_in, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.turns import Turn
-from strongroom.services.core.waiting.waiters import FirstWaiter
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.turns import Turn
+from strongroom.services.core.waiters import FirstWaiter
+from strongroom.services.core.waiting import MustWait
 from strongroom.services.queue import ledgers
 from strongroom.services.queue.claims import Claim, Claims, SearchOffsets
 from strongroom.services.queue.expired_front import ExpiredFronts

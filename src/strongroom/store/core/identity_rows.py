@@ -1,7 +1,7 @@
 """The rows of accounts and of role assignments, as records.
 
 Lives here: how a row becomes records, and how records become rows. Must not live here: what a row
-says (auth/), or when it changes (services/core/identities.py).
+says (auth/), or when it changes (services/identities.py).
 
 A row is one version byte and then text. A row that is longer than a record is kept in chunks.
 """

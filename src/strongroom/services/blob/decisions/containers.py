@@ -17,7 +17,7 @@ from strongroom.services.core.decisions import Reads
 from strongroom.services.core.place_records import PlaceRule, commit_place, written
 from strongroom.services.core.places import place_in
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.waiting import MustWait
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import ContainerRecord
 

@@ -21,7 +21,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Found, ReadAll, Reads
 from strongroom.services.core.places import check_place, generation_of, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.waiting import MustWait
 from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.core import keys, records

@@ -22,7 +22,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.copies.opening import reopen_source
 from strongroom.services.core.copies.sources import CopySources, Opener, OpenSource, SourceBroken
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.waiting import MustWait
 from strongroom.store.core.records import Job
 
 T = TypeVar("T")

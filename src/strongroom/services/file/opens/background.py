@@ -10,7 +10,7 @@ from strongroom.engines.base import Key, Partition, Ref, Unavailable
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.waiting import MustWait
+from strongroom.services.core.waiting import MustWait
 from strongroom.values import TICKS_PER_S
 
 # No record is ever stored here, so that a wait for it ends by the clock alone.

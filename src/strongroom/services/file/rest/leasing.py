@@ -19,7 +19,7 @@ from strongroom.services.core.decisions import Found
 from strongroom.services.core.leasing import LeaseAction, LeaseResult
 from strongroom.services.core.places import place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.core.waiting.turns import Turn
+from strongroom.services.core.turns import Turn
 from strongroom.services.file.node.deciding import AdmittedNode, NodeChange, NodeRule
 from strongroom.services.file.rest.nodes import change_attributes
 from strongroom.services.file.shares.share_snapshots import snapshot_ref

@@ -15,8 +15,8 @@ from strongroom.engines.base import EngineError, Ref, StorageEngine
 from strongroom.errors.core import StorageError
 from strongroom.services.core.calls import RequestClient
 from strongroom.services.core.process_state import ProcessState
-from strongroom.services.core.waiting.turns import NotInTurn
-from strongroom.services.core.waiting.waiters import FirstWaiter, PlaceInLine, Waiters
+from strongroom.services.core.turns import NotInTurn
+from strongroom.services.core.waiters import FirstWaiter, PlaceInLine, Waiters
 from strongroom.values import TICKS_PER_S
 
 T = TypeVar("T")

@@ -11,7 +11,7 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
-from strongroom.services.core.identities import (
+from strongroom.services.identities import (
     ROWS_MAX,
     DamagedRecord,
     IdentityRows,

@@ -17,7 +17,7 @@ from strongroom.engines.gateways import GatewayRun
 from strongroom.semantics.core import lines
 from strongroom.semantics.core.lines import NOBODY, Line, Ticket
 from strongroom.services.core.decisions import Found, ReadOne, Reads
-from strongroom.services.core.waiting.turns import Turn, WriteTicket
+from strongroom.services.core.turns import Turn, WriteTicket
 from strongroom.store.core import line_keys, records
 from strongroom.values import TICKS_PER_S, Purpose
 
