@@ -22,6 +22,7 @@ from strongroom.engines.embedded.upkeep.backup import backup
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port
 from tests.app.gateways_of_a_store import settings_over
+from tests.cli.command import in_process
 from tests.interop.tools import require_tool
 from tests.over_postgres import new_store
 
@@ -79,9 +80,12 @@ def test_prometheus_scrapes_a_server_that_has_every_metric_of_the_alerts(tmp_pat
     assert not [one["lastError"] for one in rules[0]["rules"] if one.get("lastError")]
 
 
-def test_a_gateway_shows_every_metric_of_its_alerts() -> None:
+def test_a_gateway_shows_every_metric_of_its_alerts(tmp_path: Path) -> None:
+    """A quota and a folder of bodies have alerts of their own."""
     rules = (FOLDER / "gateways.yml").read_text()
-    store = replace(new_store(), quota_bytes=10**9)
+    store = replace(new_store(), quota_bytes=10**9, bodies=f"file://{tmp_path}")
+    made = ("store", "init", store.url, "--schema", store.schema, "--bodies", f"file://{tmp_path}")
+    assert in_process(*made).code == 0
     with InProcessServer(settings_over(store)) as server:
         shown = _metrics(server.port)
     for name in sorted(set(_METRIC.findall(rules))):

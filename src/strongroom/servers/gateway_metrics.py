@@ -34,10 +34,10 @@ class GatewayMetrics:
         yield gauge("gateway_clock_doubt_seconds", doubt, facts.clock_doubt_s)
         waits = "1 while the database waits for a standby with each commit."
         yield gauge("database_standby_awaited", waits, facts.awaits_standby)
-        refused = "How often the database had no connection left."
         if facts.bodies_away is not None:
             away = "1 while the folder of long bodies cannot be used, and they get 503."
             yield gauge("bodies_away", away, facts.bodies_away)
+        refused = "How often the database had no connection left."
         yield counter("database_sessions_refused", refused, facts.sessions_refused)
         yield counter("database_sessions", "Connections to the database.", facts.sessions)
         what = "Commits of records, as the database confirms them."
