@@ -38,7 +38,10 @@ function showFile(metadata: Pairs): void {
   render(<MetadataPanel place={file} isDirectory={false} properties={properties} changed={() => undefined} />, root);
 }
 
-const settled = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 50));
+/** Several turns of the loop, each long enough for a frame: on a busy machine the timers of frames and effects come late, but in order. */
+async function settled(): Promise<void> {
+  for (let turn = 0; turn < 6; turn += 1) await new Promise((resolve) => setTimeout(resolve, 20));
+}
 const form = (label: string = words.metadata): Element | null => root.querySelector(`form[aria-label="${label}"]`);
 const values = (label?: string): string[] => [...(form(label)?.querySelectorAll("input") ?? [])].map((one) => one.value);
 const button = (name: string, label?: string): HTMLButtonElement | undefined => [...(form(label)?.querySelectorAll("button") ?? [])].find((one) => one.textContent === name);
