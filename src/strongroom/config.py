@@ -305,7 +305,8 @@ def accounts_in_store(settings: Settings) -> bool:
 
 
 def roles_in_store(settings: Settings) -> bool:
-    """The same for roles."""
+    """Whether role assignments lie in the store: with a database, unless the user named a roles
+    file. Accounts may then still be those of a file, and the other way round."""
     return settings.store is not None and not settings.roles.must_exist
 
 

@@ -7,7 +7,6 @@ part does.
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -289,35 +288,16 @@ def _parts(
     """Make everything that a gateway consists of, once it has joined."""
     assert members.seen is not None
     seen, life, watchers, flights = members.seen, Life(), Watchers(), Flights()
-    run = found.run
     space = Space(options.quota_bytes)
     space.used_bytes = seen.used_bytes
     # If the database's clock fell, time goes on from the last heartbeat. So no lease ends early.
     time = SharedTime(clocks.used, seen.table.highest, seen.shift, watchers, found.behind)
-    gateway = JoinedGateway(
-        run=run,
-        state=GatewayState(run, seen.table, clocks.asked, VERSION),
-        time=time,
-        in_flight=flights.stamps,
-        boot_ticks=clocks.used.boot_ticks,
-        doubt_s=lambda: clocks.database.doubt_s,
-        life=life,
-        watched=found.watched,
-        learned=partial(_learned, space, time),
-    )
+    gateway = _gateway(found, seen, clocks, _Told(life, time, space, flights))
     gateways = PostgresGateways(members, gateway, Heartbeats(members, gateway))
-    reading, updating = _pools(opener, run.number, options.connections)
+    reading, updating = _pools(opener, found.run.number, options.connections)
     records = Records(reading, gateway.state.observe)
     apart = None if bodies is None else ApartBodies(bodies, options.apart_bytes)
     contents = PostgresContents(reading, _content_writer(gateways, gateway), space, apart)
-    tending = None
-    if bodies is not None:
-        turns = Turns(bodies, gateways, reading, life.failed, options.observe_s)
-        tending = (
-            turns,
-            ApartSweep(bodies, turns, reading, contents.reads.pins, options.keep_dropped_s),
-        )
-        bodies.on_broken(life.failed)
     waits = Waits(watchers, records.versions, members.send, gateways.must_tell)
     context = CommitContext(
         gateway=_committing(gateways, gateway, seen, waits),
@@ -329,6 +309,12 @@ def _parts(
         hook=CommitHook(),
     )
     commits = Commits(updating, context)
+    tending = None
+    if bodies is not None:
+        bodies.on_broken(life.failed)
+        turns = Turns(bodies, gateways, reading, life.failed, options.observe_s)
+        pins, keep_s = contents.reads.pins, options.keep_dropped_s
+        tending = turns, ApartSweep(bodies, turns, reading, pins, keep_s)
     return GatewayParts(
         shown=opener.address.shown,
         opener=opener,
@@ -350,9 +336,31 @@ def _parts(
     )
 
 
-def _learned(space: Space, time: SharedTime, seen: TableSeen) -> None:
-    space.used_bytes = seen.used_bytes
-    time.learn(seen.shift)
+class _Told(msgspec.Struct, frozen=True):
+    """The parts that a gateway tells, or asks, with each heartbeat."""
+
+    life: Life
+    time: SharedTime
+    space: Space
+    flights: Flights
+
+    def learned(self, seen: TableSeen) -> None:
+        self.space.used_bytes = seen.used_bytes
+        self.time.learn(seen.shift)
+
+
+def _gateway(found: Joined, seen: TableSeen, clocks: _Clocks, told: _Told) -> JoinedGateway:
+    return JoinedGateway(
+        run=found.run,
+        state=GatewayState(found.run, seen.table, clocks.asked, VERSION),
+        time=told.time,
+        in_flight=told.flights.stamps,
+        boot_ticks=clocks.used.boot_ticks,
+        doubt_s=lambda: clocks.database.doubt_s,
+        life=told.life,
+        watched=found.watched,
+        learned=told.learned,
+    )
 
 
 def _content_writer(gateways: PostgresGateways, gateway: JoinedGateway) -> ContentWriter:
