@@ -9,12 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-from azure.core.exceptions import ClientAuthenticationError
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY
 from strongroom.cli.exits import Exit
 from strongroom.testing import Server
+from tests.cli.account_keys import client_of, works
 from tests.cli.command import Ran, in_process, strongroom
 
 KEY = base64.b64encode(b"a key from standard input").decode()
@@ -26,19 +26,6 @@ def made_key(ran: Ran) -> str:
     key = line.removeprefix("Key: ")
     assert len(base64.b64decode(key, validate=True)) == 64
     return key
-
-
-def _client(server: Server, name: str, key: str) -> BlobServiceClient:
-    credential = {"account_name": name, "account_key": key}
-    return BlobServiceClient(f"{server.url}/{name}", credential, retry_total=0)
-
-
-def works(server: Server, name: str, key: str) -> bool:
-    try:
-        _client(server, name, key).get_service_properties()
-    except ClientAuthenticationError:
-        return False
-    return True
 
 
 def test_a_new_key_works_at_once_and_the_old_one_until_it_is_removed(tmp_path: Path) -> None:
@@ -232,7 +219,7 @@ def test_an_account_that_has_data_is_removed_only_if_told(tmp_path: Path) -> Non
     kept = made_key(in_process("account", "add", "kept", "--data", data))
     gone = made_key(in_process("account", "add", "gone", "--data", data))
     with Server.start(data=data, test_clock=False) as server:
-        _client(server, "gone", gone).create_container("box")
+        client_of(server, "gone", gone).create_container("box")
         ran = in_process("account", "remove", "gone", "--data", data)
         assert (ran.code, "account 'gone' has data in" in ran.err) == (Exit.REFUSED, True)
         assert "--leave-data" in ran.err
@@ -262,7 +249,7 @@ def test_an_account_with_a_deleted_container_that_is_kept_has_data(tmp_path: Pat
     gone = made_key(in_process("account", "add", "gone", "--data", data))
     in_process("account", "set", "gone", "--container-retention", "7d", "--data", data)
     with Server.start(data=data, test_clock=False) as server:
-        client = _client(server, "gone", gone)
+        client = client_of(server, "gone", gone)
         client.create_container("box")
         client.delete_container("box")
     ran = in_process("account", "remove", "gone", "--data", data)

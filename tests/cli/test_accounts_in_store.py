@@ -18,8 +18,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from azure.core.exceptions import ClientAuthenticationError, HttpResponseError
-from azure.storage.blob import BlobServiceClient
+from azure.core.exceptions import HttpResponseError
 
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, DEVELOPMENT_ACCOUNT_NAME, Account
 from strongroom.cli.exits import Exit
@@ -37,6 +36,7 @@ from strongroom.servers.identities import stored_rows
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from tests.auth import tokens
+from tests.cli.account_keys import client_of, works
 from tests.cli.command import Ran, in_process
 from tests.coordination.servers import certificate
 from tests.over_postgres import new_store
@@ -89,19 +89,6 @@ def gateways(store: DatabaseSettings, **more: Any) -> Iterator[list[InProcessSer
         yield [first, second]
 
 
-def client(server: InProcessServer, name: str, key: str) -> BlobServiceClient:
-    credential = {"account_name": name, "account_key": key}
-    return BlobServiceClient(f"{server.url}/{name}", credential, retry_total=0)
-
-
-def works(server: InProcessServer, name: str, key: str) -> bool:
-    try:
-        client(server, name, key).get_service_properties()
-    except ClientAuthenticationError:
-        return False
-    return True
-
-
 def eventually(holds: Callable[[], bool]) -> None:
     end = time.monotonic() + _SEEN_S
     while not holds():
@@ -134,7 +121,7 @@ def test_switches_protections_and_data_are_those_of_the_store(store: DatabaseSet
     key = add("orders", store)
     add("more", store)
     with InProcessServer(settings_of(store)) as server:
-        orders = client(server, "orders", key)
+        orders = client_of(server, "orders", key)
         box = orders.create_container("box")
         assert in_process("account", "set", "orders", "--versioning", "on", *flags(store)).code == 0
 
@@ -260,7 +247,7 @@ def test_a_store_with_data_and_without_accounts_is_not_served_with_the_known_key
     key = key_of(in_process("account", "add", "orders", "--accounts-file", file))
     named = settings_of(store, accounts=account_sources((), file, None, {}))
     with InProcessServer(named) as server:
-        client(server, "orders", key).create_container("box")
+        client_of(server, "orders", key).create_container("box")
     with pytest.raises(ConfigError, match=r"data of other accounts \(orders\), and no account"):
         InProcessServer(settings_of(store))
     assert in_process("account", "import", "--accounts-file", file, *flags(store)).code == 0
@@ -308,7 +295,7 @@ def test_a_copy_to_a_directory_has_no_keys_until_they_are_exported(
 ) -> None:
     key, data = add("orders", store), tmp_path / "data"
     with InProcessServer(settings_of(store)) as server:
-        client(server, "orders", key).create_container("box")
+        client_of(server, "orders", key).create_container("box")
     source = ("--from", store.url, "--from-schema", store.schema)
     ran = in_process("store", "copy", *source, "--to", data)
     assert f"strongroom account export --data {data} --store URL" in ran.out
@@ -318,7 +305,7 @@ def test_a_copy_to_a_directory_has_no_keys_until_they_are_exported(
     served = Settings(data=data, blob_port=free_port(), queue_port=0, table_port=0, file_port=0)
     accounts = account_sources((), None, data, {})
     with InProcessServer(msgspec.structs.replace(served, accounts=accounts)) as server:
-        assert client(server, "orders", key).get_container_client("box").exists()
+        assert client_of(server, "orders", key).get_container_client("box").exists()
     other = new_store()
     back = ("--from", data, "--to", other.url, "--to-schema", other.schema)
     ran = in_process("store", "copy", *back)
