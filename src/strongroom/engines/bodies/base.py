@@ -1,7 +1,8 @@
 """The contract of a place that keeps bodies apart from the records: a folder, or a pool of objects.
 
-Lives here: the protocol `BodyStore`, and its errors. Must not live here: which record owns a body,
-when one may be removed (the engine of the records), how a place keeps them (folder.py).
+Lives here: the protocols `BodyStore` and `InspectedBodies`, and their errors. Must not live here:
+which record owns a body, when one may be removed (the engine of the records), how a place keeps
+them (folder.py).
 
 A body has the id that its engine gave it, and no other name. The engine never gives an id twice, so
 no two gateways write the same body. A place belongs to one store, and has a mark that says to which
@@ -17,7 +18,7 @@ Rules that every place keeps:
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from strongroom.engines.base import Busy, EngineError, Unavailable
@@ -91,6 +92,11 @@ class BodyStore(Protocol):
         """Where it is, as people may see it."""
         ...
 
+    @property
+    def mark(self) -> BodiesMark:
+        """As it was read last."""
+        ...
+
     def why_away(self) -> BodiesAway | None:
         """As last seen; None = it can be used."""
         ...
@@ -130,4 +136,26 @@ class BodyStore(Protocol):
 
     async def close(self) -> None:
         """End what is under way, as far as the place answers."""
+        ...
+
+
+class InspectedBodies(Protocol):
+    """A place that is read from outside of a server. A call blocks until the place answers.
+
+    Attributes:
+        mark: as it was read when the place was opened.
+    """
+
+    mark: BodiesMark
+
+    def pages(self) -> Iterator[Sequence[int]]:
+        """Yield the ids of all bodies, some at once, in no order. Raises: OSError."""
+        ...
+
+    def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
+        """As BodyStore.states. Raises: OSError."""
+        ...
+
+    def pieces(self, body_id: int) -> Iterator[bytes]:
+        """Yield a body, in order. Raises: FileNotFoundError: there is none; OSError."""
         ...

@@ -23,7 +23,7 @@ from typing import BinaryIO, Final
 
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
-from strongroom.platform.files import pwrite, start_write_back, sync_file
+from strongroom.platform.files import pread, pwrite, start_write_back, sync_file
 from strongroom.platform.open_folder import OpenFolder, identity_at
 
 MARK: Final = "STRONGROOM-BODIES"
@@ -32,6 +32,7 @@ _BODIES: Final = "bodies"
 _FOLDERS: Final = tuple(f"{_BODIES}/{number:02x}" for number in range(256))
 _NAME: Final = re.compile(r"[0-9a-f]{16}")
 _MARK_BYTES_MAX: Final = 4096
+_PIECE_BYTES: Final = 1024 * 1024
 _ALLOWED_BEFORE: Final = frozenset({"lost+found", _BODIES})
 _STALE_TRIES: Final = 3
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15
@@ -147,6 +148,16 @@ class BodyFolder:
     @property
     def folders(self) -> int:
         return len(_FOLDERS)
+
+    def pages(self) -> Iterator[list[int]]:
+        for number in range(self.folders):
+            yield self.ids(number)
+
+    def pieces(self, body_id: int) -> Iterator[bytes]:
+        file, size_bytes = self.open(body_id)
+        with file:
+            for offset in range(0, size_bytes, _PIECE_BYTES):
+                yield pread(file.fileno(), _PIECE_BYTES, offset)
 
 
 def make_ready(path: str, mark: BodiesMark) -> None:

@@ -17,9 +17,8 @@ import psycopg
 from psycopg import sql
 
 from strongroom.engines.base import ContentMissing, Record, Ref
-from strongroom.engines.bodies.base import BodiesUnfit
-from strongroom.engines.bodies.layout import BodyFolder
-from strongroom.engines.bodies.urls import folder_of
+from strongroom.engines.bodies.base import BodiesUnfit, InspectedBodies
+from strongroom.engines.bodies.places import inspect_place
 from strongroom.engines.checksum import crc64
 from strongroom.engines.findings import Finding
 from strongroom.engines.postgres.apart.sweep import ORPHANS_KEEP_S
@@ -27,9 +26,7 @@ from strongroom.engines.postgres.sessions.address import address_of
 from strongroom.engines.postgres.sessions.session import Away, DatabaseUnfit, one_line
 from strongroom.engines.postgres.sql.versions import APART_VERSION, unfit_version
 from strongroom.engines.postgres.transfer import record_ref
-from strongroom.platform.files import pread
 
-_PIECE_BYTES: Final = 1024 * 1024
 _SUM_MODULUS: Final = 1 << 64
 _BEGIN: Final = """
 SET default_transaction_isolation = 'repeatable read';
@@ -96,8 +93,8 @@ class StoreInspection:
             raise DatabaseUnfit(unfit)
         self._apart_column = "is_apart" if rows[0][3] >= APART_VERSION else "false"
         self.place = str(rows[0][1])
-        self._folder = None if not self.place else BodyFolder(folder_of(self.place))
-        if self._folder is not None and str(self._folder.mark.store) != rows[0][0]:
+        self._bodies = None if not self.place else inspect_place(self.place)
+        if self._bodies is not None and str(self._bodies.mark.store) != rows[0][0]:
             raise BodiesUnfit(f"{self.place} has the bodies of another store")
 
     def __enter__(self) -> StoreInspection:
@@ -137,8 +134,8 @@ class StoreInspection:
                 yield Finding(f"content {row[0]}", problem, content=row[0])
         for (content_id,) in self._rows(_STRAY_CHUNKS):
             yield Finding(f"chunks of content {content_id}", "nobody owns them")
-        if self._folder is not None:
-            yield from self._unowned(self._folder)
+        if self._bodies is not None:
+            yield from self._unowned(self._bodies)
 
     def _problem(self, row: Row) -> str | None:
         content_id, size_bytes, checksum, is_apart = row
@@ -171,21 +168,17 @@ class StoreInspection:
             yield bytes(chunk)
 
     def _apart(self, content_id: int) -> Iterator[bytes]:
-        if self._folder is None:
+        if self._bodies is None:
             raise FileNotFoundError(content_id)
-        file, size_bytes = self._folder.open(content_id)
-        with file:
-            for offset in range(0, size_bytes, _PIECE_BYTES):
-                yield pread(file.fileno(), _PIECE_BYTES, offset)
+        yield from self._bodies.pieces(content_id)
 
-    def _unowned(self, folder: BodyFolder) -> Iterator[Finding]:
-        """The rows are asked in a later snapshot than the files: a row comes after its file."""
+    def _unowned(self, bodies: InspectedBodies) -> Iterator[Finding]:
+        """The rows are asked in a later snapshot than the bodies: a row comes after its body."""
         with psycopg.connect(self._url, autocommit=True) as later:
             later.execute(sql.SQL("SET search_path = {}").format(sql.Identifier(self._schema())))
-            for number in range(folder.folders):
-                ids = folder.ids(number)
+            for ids in map(list, bodies.pages()):
                 owned = {one for (one,) in later.execute(_OWNED, (ids, ids)).fetchall()}
-                for body in folder.states([one for one in ids if one not in owned]):
+                for body in bodies.states([one for one in ids if one not in owned]):
                     if body.age_s > self._keep_s:
                         days = f"{body.age_s / 86400:.0f} days"
                         yield Finding(

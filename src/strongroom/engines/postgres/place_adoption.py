@@ -12,10 +12,10 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from strongroom.engines.bodies.base import BodiesUnfit
-from strongroom.engines.bodies.folder import FolderBodies, open_folder
+from strongroom.engines.bodies.base import BodiesUnfit, BodyStore
 from strongroom.engines.bodies.mark import BodiesMark
-from strongroom.engines.bodies.urls import folder_of, place_url
+from strongroom.engines.bodies.places import open_place
+from strongroom.engines.bodies.urls import place_url
 from strongroom.engines.postgres.apart.place import place_row
 from strongroom.engines.postgres.apart.turns import OBSERVE_S
 from strongroom.engines.postgres.sql.schema import TRANSFER_LOOK
@@ -30,12 +30,12 @@ class PlaceAdoption:
     """An adoption that is possible; make it with `prepared`, and close it.
 
     Attributes:
-        place: the URL of the folder.
-        is_needed: whether the folder does not belong to this database already.
+        place: its URL.
+        is_needed: whether the place does not belong to this database already.
     """
 
     def __init__(
-        self, link: StoreLink, bodies: FolderBodies, mark: BodiesMark, is_needed: bool
+        self, link: StoreLink, bodies: BodyStore, mark: BodiesMark, is_needed: bool
     ) -> None:
         self._link = link
         self._bodies = bodies
@@ -49,7 +49,7 @@ class PlaceAdoption:
         """Look what there is, and change nothing.
 
         Arguments:
-            place: where the folder is now; None = where the database says.
+            place: where the bodies are now; None = where the database says.
 
         Raises: BodiesUnfit, CopyRefused: it is impossible; the text says why. Unavailable.
         """
@@ -60,9 +60,9 @@ class PlaceAdoption:
             known = place_url(place) if place is not None else row.place
             if not row.place or not known:
                 raise BodiesUnfit(
-                    f"{link.shown} keeps no bodies in a folder: there is nothing to adopt"
+                    f"{link.shown} keeps all bodies in the database: there is nothing to adopt"
                 )
-            bodies = await open_folder(folder_of(known))
+            bodies = await open_place(known)
         except BaseException:
             link.close()
             raise
@@ -70,7 +70,7 @@ class PlaceAdoption:
         if bodies.mark.store != row.store:
             await adoption.close()
             raise BodiesUnfit(
-                f"{known} has the bodies of another store; name the folder of this one"
+                f"{known} has the bodies of another store; name the place of this one"
             )
         return adoption
 

@@ -12,8 +12,7 @@ import msgspec
 
 from strongroom.clock import SystemClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.bodies.folder import open_folder
-from strongroom.engines.bodies.urls import folder_of
+from strongroom.engines.bodies.places import open_place
 from strongroom.engines.postgres.assembly import DEFAULTS, PostgresOptions
 from strongroom.engines.postgres.gateways.clock import DatabaseClock
 from strongroom.engines.postgres.gateways.members import SharedTable, TableSeen
@@ -229,7 +228,7 @@ async def _status(session: DatabaseSession, opener: SessionOpener, seen: TableSe
 
 async def _why_away(place: str) -> str:
     try:
-        bodies = await open_folder(folder_of(place))
+        bodies = await open_place(place)
     except EngineError as error:
         return str(error)
     await bodies.close()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from functools import partial
 from typing import Final
 
 from strongroom.engines.base import EngineError
@@ -79,13 +80,13 @@ class Upkeep:
         if kind == "changed":
             self._waits.hinted(rest.split(","))
         elif kind == "shift":
-            self._do(_quietly(self._learn_shift()))
+            self._do(_quietly(self._learn_shift))
         elif kind == "beat" and self._gateways.heartbeats.is_beating:
-            self._do(_quietly(self._beat()))
+            self._do(_quietly(self._beat))
 
     def session_opened(self) -> None:
         """Notifications may have been lost."""
-        self._do(_quietly(self._poll()))
+        self._do(_quietly(self._poll))
 
     async def maintain(self, *, forgets: bool = True) -> None:
         """Delete what was dropped and nobody reads.
@@ -114,13 +115,14 @@ class Upkeep:
             await asyncio.sleep(_MAINTENANCE_S)
             is_beating = self._gateways.heartbeats.is_beating
             if is_beating and self._gateways.owns(_MAINTENANCE):
-                await _quietly(self.maintain(forgets=rounds % _ROUNDS_TO_FORGET == 0))
+                forgets = rounds % _ROUNDS_TO_FORGET == 0
+                await _quietly(partial(self.maintain, forgets=forgets))
                 rounds += 1
 
     async def _each_while(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         while True:
             if self._gateways.heartbeats.is_beating:
-                await _quietly(work())
+                await _quietly(work)
             await asyncio.sleep(_LOOK_S)
 
     async def _look(self) -> None:
@@ -137,7 +139,7 @@ class Upkeep:
     async def _poll_forever(self) -> None:
         while True:
             await asyncio.sleep(_POLL_S)
-            await _quietly(self._poll())
+            await _quietly(self._poll)
 
     async def _poll(self) -> None:
         if await self._waits.poll():
@@ -146,7 +148,7 @@ class Upkeep:
     async def _expire_forever(self) -> None:
         while True:
             await asyncio.sleep(_EXPIRE_S)
-            await _quietly(self._expire())
+            await _quietly(self._expire)
 
     async def _expire(self) -> None:
         self._commits.expire()
@@ -163,10 +165,10 @@ class Upkeep:
         task.add_done_callback(self._tasks.discard)
 
 
-async def _quietly(work: Coroutine[object, object, None]) -> None:
-    """If the database is away, the work is done later by other means."""
+async def _quietly(work: Callable[[], Coroutine[object, object, None]]) -> None:
+    """Do background work. If the database is away, the work is done later by other means."""
     try:
-        await work
+        await work()
     except EngineError as error:
         _log.debug("put off: %s", error)
     except Exception:

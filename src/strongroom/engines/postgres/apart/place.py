@@ -2,7 +2,7 @@
 
 Lives here: making a place ready, and opening it. Must not live here: the mark
 (engines/bodies/mark.py), taking it over (place_adoption.py), what happens while it is served
-(turns.py). Only places that are folders exist today.
+(turns.py).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from uuid import UUID
 
 import msgspec
 
-from strongroom.engines.bodies.base import BodiesUnfit
-from strongroom.engines.bodies.folder import FolderBodies, make_folder_ready, open_folder
+from strongroom.engines.bodies.base import BodiesUnfit, BodyStore
 from strongroom.engines.bodies.mark import BodiesMark
-from strongroom.engines.bodies.urls import folder_of, place_url
+from strongroom.engines.bodies.places import make_place_ready, open_place
+from strongroom.engines.bodies.urls import place_url
 from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 from strongroom.engines.postgres.sql.schema import PLACE
 from strongroom.engines.postgres.sql.versions import APART_VERSION, lacking_version
@@ -69,7 +69,7 @@ async def place_row(session: PlaceSession) -> PlaceRow:
 
 
 async def make_place(session: PlaceSession, url: str) -> None:
-    """Make a folder ready for the bodies of a store, and note it there. Both may be so already.
+    """Make a place ready for the bodies of a store, and note it there. Both may be so already.
 
     Raises: DatabaseUnfit, BodiesUnfit, BodiesAway.
     """
@@ -80,14 +80,14 @@ async def make_place(session: PlaceSession, url: str) -> None:
     if row.place and row.place != place:
         raise DatabaseUnfit(_elsewhere(row.place, place))
     if not row.turns:
-        # The folder first would be no harm, but its mark has the database's first turn.
+        # The place first would be no harm, but its mark has the database's first turn.
         await session.simple("UPDATE store SET turns = ARRAY[gen_random_uuid()] WHERE turns = '{}'")
         row = await place_row(session)
-    await make_folder_ready(folder_of(place), row.mark())
+    await make_place_ready(place, row.mark())
     await session.simple("UPDATE store SET bodies = $1 WHERE bodies IS NULL", place)
 
 
-async def opened_place(session: PlaceSession, url: str | None) -> FolderBodies | None:
+async def opened_place(session: PlaceSession, url: str | None) -> BodyStore | None:
     """Open the place that a gateway was told; None if the store has none, and none was told.
 
     Raises: DatabaseUnfit, BodiesUnfit: they do not belong together; BodiesAway.
@@ -103,7 +103,7 @@ async def opened_place(session: PlaceSession, url: str | None) -> FolderBodies |
     place = place_url(url)
     if not row.place:
         raise DatabaseUnfit(
-            "this store keeps no bodies in a folder so far. An empty folder is made ready by "
+            "this store keeps all bodies in the database so far. An empty place is made ready by "
             f"`strongroom store init URL --bodies {place}`"
         )
     if row.place != place:
@@ -111,16 +111,16 @@ async def opened_place(session: PlaceSession, url: str | None) -> FolderBodies |
     return await opened_known(session, row.place)
 
 
-async def opened_known(session: PlaceSession, place: str) -> FolderBodies:
+async def opened_known(session: PlaceSession, place: str) -> BodyStore:
     """Open the place of a store. Raises: BodiesUnfit, BodiesAway."""
-    bodies = await open_folder(folder_of(place))
+    bodies = await open_place(place)
     try:
         mark = await bodies.look()
         # A new turn is written to the database first, so this row is no older than the mark.
         row = await place_row(session)
         if mark.store != row.store:
             raise BodiesUnfit(
-                f"{place} has the bodies of another store; name the folder of this one"
+                f"{place} has the bodies of another store; name the place of this one"
             )
         if not row.knows(mark):
             raise BodiesUnfit(OTHER_STATE.format(place=place))
@@ -132,6 +132,6 @@ async def opened_known(session: PlaceSession, place: str) -> FolderBodies:
 
 def _elsewhere(known: str, given: str) -> str:
     return (
-        f"this store keeps its long bodies in {known}, not in {given}. If that folder was moved, "
+        f"this store keeps its long bodies in {known}, not in {given}. If they were moved, "
         f"`strongroom store adopt URL --bodies {given}` tells the store"
     )
