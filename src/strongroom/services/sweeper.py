@@ -52,6 +52,8 @@ from strongroom.values import JobFacts
 
 _PAGE: Final = 64
 _POLL_INTERVAL_S: Final = 1.0
+_OWNERS_INTERVAL_S: Final = 0.1
+_OTHERS_MAX: Final = 64
 # A copy waits for the network, and a container may take long. Neither may delay the other jobs.
 _CONCURRENT_JOBS_MAX: Final = 8
 _CONCURRENT_COPIES_MAX: Final = 4
@@ -82,6 +84,7 @@ class Sweeper:
         self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
+        self._of_others: set[bytes] = set()
         self._waiting_sweeps: dict[bytes, WaitingSweep] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
         self._done = 0
@@ -129,11 +132,19 @@ class Sweeper:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _wait_for_work(self) -> None:
-        try:
-            async with asyncio.timeout(_POLL_INTERVAL_S):
-                await self._services.work.wait()
-        except TimeoutError:
-            return
+        """Return when a job is due at once, or belongs to this gateway by now, or after a while."""
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + _POLL_INTERVAL_S
+        pause_s = _OWNERS_INTERVAL_S if self._of_others else _POLL_INTERVAL_S
+        while loop.time() < end_s:
+            try:
+                async with asyncio.timeout(pause_s):
+                    await self._services.work.wait()
+                return
+            except TimeoutError:
+                # A gateway that leaves hands its jobs over. Asking for owners costs no call.
+                if any(map(self._services.store.gateways.owns, self._of_others)):
+                    return
 
     async def _start_due(self) -> None:
         """Start jobs that are due and not running yet, the oldest first.
@@ -145,6 +156,8 @@ class Sweeper:
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next
+        if start == _FIRST:
+            self._of_others.clear()
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces():
@@ -168,8 +181,12 @@ class Sweeper:
         share = _share_of(face)
         if share is not None and self._share_holds.has(share):
             return True
-        gateways = self._services.store.gateways
-        return gateways.owns(_hold_name(face)) or self._has_open_source(face)
+        name = _hold_name(face)
+        if self._services.store.gateways.owns(name) or self._has_open_source(face):
+            return True
+        if len(self._of_others) < _OTHERS_MAX:
+            self._of_others.add(name)
+        return False
 
     def _has_open_source(self, face: Face) -> bool:
         """Return whether the job is a copy whose source this gateway already has open."""

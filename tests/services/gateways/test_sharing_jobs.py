@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import pytest
+
 from strongroom.engines.base import Unavailable
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
@@ -38,6 +40,7 @@ class Shared:
         taken: whether another gateway has all holds.
         after_hold: called when a hold was given.
         settled: `wait_for_earlier_commits` returns once this is set.
+        asked: set once somebody has asked who owns a job.
     """
 
     def __init__(self, gateways: Any) -> None:
@@ -48,12 +51,14 @@ class Shared:
         self.asked_quiet: list[int] = []
         self.settled = asyncio.Event()
         self.settled.set()
+        self.asked = asyncio.Event()
         self.after_hold: Callable[[], Awaitable[None]] | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateways, name)
 
     def owns(self, name: bytes) -> bool:
+        self.asked.set()
         return self.owned
 
     async def hold(self, name: bytes) -> Hold | None:
@@ -90,6 +95,34 @@ def test_a_job_that_another_gateway_owns_is_left_to_it() -> None:
         gateways.owned = True
         assert await swept(on, sweeper) == 1
         assert jobs(on) == 0
+
+    run(test)
+
+
+def test_a_job_is_taken_over_as_soon_as_its_gateway_has_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("strongroom.services.sweeper._POLL_INTERVAL_S", 3600.0)
+
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        begun = asyncio.Event()
+
+        async def begin() -> None:
+            begun.set()
+
+        gateways.owned, gateways.after_hold = False, begin
+        on.store.advance(1)
+        running = asyncio.create_task(sweeper.run())
+        try:
+            await gateways.asked.wait()
+            await settle()
+            assert not begun.is_set()
+            gateways.owned = True
+            await begun.wait()
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
 
     run(test)
 
