@@ -75,6 +75,7 @@ class HttpLoad:
         name: of the container, the table and the queue.
         writers: how many there are of each kind.
         kinds: which kinds there are.
+        pause_s: of a writer after each write.
 
     Attributes:
         acknowledged: what was answered with success, in that order.
@@ -82,9 +83,15 @@ class HttpLoad:
     """
 
     def __init__(
-        self, address: Reachable, name: str, writers: int = 2, kinds: Sequence[str] = _KINDS
+        self,
+        address: Reachable,
+        name: str,
+        writers: int = 2,
+        kinds: Sequence[str] = _KINDS,
+        pause_s: float = 0.0,
     ) -> None:
         self._address, self._name, self._kinds = address, name, kinds
+        self._pause_s = pause_s
         self.acknowledged: list[Acknowledged] = []
         self.refused: Counter[int] = Counter()
         self._raised: Counter[tuple[str, str]] = Counter()
@@ -160,7 +167,7 @@ class HttpLoad:
         store = HttpStore(self._address, self._name)
         try:
             for turn in itertools.count():
-                if self._stopping.is_set():
+                if self._stopping.wait(self._pause_s):
                     return
                 self._write(store, kind, writer, turn)
         except BaseException as error:
