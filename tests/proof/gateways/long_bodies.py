@@ -106,9 +106,8 @@ class LongBodies:
         assert answer.status in (200, 404), (answer.status, answer.body[:300])
         found = answer.body if answer.status == 200 else None
         if found not in may_be:
-            sizes = [None if one is None else len(one) for one in may_be]
-            size = None if found is None else len(found)
-            self.damaged.append(f"{name} has {size} bytes, and not one of {sizes}")
+            expected = " or ".join(map(_shown, may_be))
+            self.damaged.append(f"{name} has {_shown(found)}, and not {expected}")
 
     def _await_copy(self, blobs: Client, name: str) -> None:
         end = time.monotonic() + _COPIED_S
@@ -152,6 +151,12 @@ class LongBodies:
         source = self._sources.add(target, Source(body))
         yield lambda: blobs.put(target, {"x-ms-copy-source": source}), body
         self._await_copy(blobs, target.rpartition("/")[2])
+
+
+def _shown(content: Content) -> str:
+    if content is None:
+        return "nothing"
+    return f"{len(content)} bytes like {content[:4].hex()}" if any(content[:64]) else "zeros"
 
 
 def _body(chance: random.Random) -> bytes:

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from functools import partial
 from typing import Final
 
+from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.servers.forwarding import questions
 from strongroom.servers.forwarding.counts import ForwardCounts
@@ -187,7 +188,10 @@ class Forwarder:
                     raise served_elsewhere() from None
                 may_repeat = stream.uses and request.method in _SAFE
                 if exchange.has_begun or exchange.is_consumed or not may_repeat:
-                    raise self.lost(peer.run, error) from None
+                    # Without its body, which was not asked for yet, nothing was done.
+                    has_arrived = exchange.is_consumed or not is_upload
+                    may_be_done = has_arrived and request.method not in _SAFE
+                    raise self.lost(peer.run, error, may_be_done=may_be_done) from None
         raise self.lost(peer.run, PeerLost("it closed two connections"))
 
     def _proof(self, peer: Peer, request: Request, question: bytes) -> str:
@@ -203,10 +207,15 @@ class Forwarder:
         )
         return self._proofs.header(request, hop, peer.announced.fingerprint)
 
-    def lost(self, run: GatewayRun, error: PeerLost) -> StorageError:
-        """The refusal, or the reason of the cut, for a request whose outcome is not known."""
+    def lost(self, run: GatewayRun, error: PeerLost, *, may_be_done: bool = False) -> StorageError:
+        """The refusal, or the reason of the cut, for a request whose gateway was lost meanwhile.
+
+        Arguments:
+            may_be_done: whether the request may have changed something. As after a commit whose
+                outcome is unknown, it is answered 500 then: 503 says that nothing was done.
+        """
         self._failed(run, f"gateway {run.number} was lost during a request: {error}")
-        return served_elsewhere()
+        return StorageError(errors.INTERNAL_ERROR) if may_be_done else served_elsewhere()
 
     def answered(self, seconds: float) -> None:
         self._counts.forwarded(seconds)
