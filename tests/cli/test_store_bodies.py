@@ -153,6 +153,30 @@ def test_the_doctor_names_what_is_missing_damaged_and_unowned(store: DatabaseSet
         assert "long/blob" in report["findings"][0]["place"] or "gone" in found.out
 
 
+def test_the_doctor_takes_the_store_of_a_file_or_a_variable(tmp_path: Path) -> None:
+    made = new_store()
+    assert on(made, "init").code == Exit.DONE
+    file = tmp_path / "url"
+    file.write_text(made.url + "\n")
+    # A directory that only a variable names gives way to a database.
+    names = {"STRONGROOM_DATA": str(tmp_path), "STRONGROOM_STORE_SCHEMA": made.schema}
+    of_file = in_process("doctor", "--store-file", file, **names)
+    assert (of_file.code, ": whole (" in of_file.out) == (Exit.DONE, True), of_file
+    names["STRONGROOM_STORE_FILE"] = str(file)
+    assert in_process("doctor", **names) == of_file
+    typed = in_process("doctor", tmp_path / "typed", **names)
+    assert (typed.code, "typed" in typed.err) == (Exit.DATA, True), typed
+    for place in (str(tmp_path), made.url):
+        both = in_process("doctor", place, "--store-file", file)
+        assert (both.code, "go with --store-file" in both.err) == (Exit.USAGE, True), both
+
+
+def test_the_doctor_says_what_it_may_be_given() -> None:
+    ran = in_process("doctor")
+    assert ran.code == Exit.USAGE
+    assert "Give a directory, the URL of a PostgreSQL, or --store-file" in ran.err
+
+
 def test_the_doctor_checks_a_store_without_a_folder_too() -> None:
     plain = new_store()
     with InProcessServer(settings_over(plain)) as server:

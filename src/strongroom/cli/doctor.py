@@ -18,6 +18,7 @@ from strongroom.cli.exits import Exit, fail
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
+    from strongroom.database import DatabaseSettings
     from strongroom.engines.embedded.upkeep.check import Inspection
     from strongroom.engines.findings import Finding
     from strongroom.store.integrity import Progress
@@ -33,7 +34,9 @@ it: ACCOUNT/CONTAINER/BLOB. accounts.json and roles.json are checked too.
 For a store in PostgreSQL, all bodies are read, also those in the folder of --bodies.
 So the folder must be mounted here. Bodies are listed that are missing, and those that
 nobody owns for longer than --keep-dropped. The database keeps a snapshot open meanwhile.
-The URL has no password: libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.
+Without DIR|URL, the store is that of --store-file, STRONGROOM_STORE or
+STRONGROOM_STORE_FILE, else the directory of STRONGROOM_DATA. A URL that is typed has no
+password: libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.
 
 If the log of the records is damaged, neither a server nor this command opens the
 directory, because the commits after the damage would be lost. --cut-log gives those
@@ -45,6 +48,7 @@ Examples
   strongroom doctor ./backups/monday --json
   strongroom doctor ./strongroom-data --cut-log
   strongroom doctor postgresql://strongroom@db1/strongroom
+  strongroom doctor --store-file /etc/strongroom/store
 """
 _ADVICE = (
     "What is listed is lost here; everything else can be read. Restore the last backup that doctor "
@@ -54,23 +58,37 @@ _ADVICE_BACKUP = (
     "Restore another backup. If there is none, strongroom restore --accept-damage restores what "
     "there is of this one."
 )
+_NOTHING = (
+    "what is to be checked? Give a directory, the URL of a PostgreSQL, or --store-file; or name it "
+    "by STRONGROOM_DATA or STRONGROOM_STORE"
+)
 _ROUND_S = 6 * 3600.0
 _CUT_LOG = "Give up the commits after the damage in the log of the records, then check."
 
 
 def doctor(
+    context: typer.Context,
     place: Annotated[
-        str,
+        str | None,
         typer.Argument(
-            metavar="DIR|URL",
+            metavar="[DIR|URL]",
             help="Data directory, backup, or the URL of a PostgreSQL.",
             envvar="STRONGROOM_DATA",
         ),
-    ],
+    ] = None,
+    store_file: Annotated[
+        Path | None, typer.Option("--store-file", help="A file whose text is the URL.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     cut_log: Annotated[bool, typer.Option("--cut-log", help=_CUT_LOG)] = False,
+    *,
     schema: Annotated[
-        str, typer.Option(metavar="NAME", help="The schema of a store in PostgreSQL.")
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The schema of a store in PostgreSQL.",
+            envvar="STRONGROOM_STORE_SCHEMA",
+        ),
     ] = "strongroom",
     keep_dropped: Annotated[
         str, typer.Option(metavar="TIME", help="The --keep-dropped of the store's gateways.")
@@ -79,19 +97,29 @@ def doctor(
     """Check a directory or a store; end with 1 if something is wrong."""
     from strongroom.cli.backups import store_doctor
 
-    if store_doctor.is_database(place):
+    source = context.get_parameter_source("place")
+    is_typed = source is not None and source.name == "COMMANDLINE"
+    database = store_doctor.chosen(place, is_typed, store_file, schema)
+    if database is not None:
         if cut_log:
             fail(Exit.USAGE, "--cut-log goes with a directory; PostgreSQL has a log of its own")
-        keep_s = _keep_s(keep_dropped)
-        with progress_bar("Checking", as_json) as progress:
-            found = store_doctor.examine(place, schema, keep_s, progress)
-        _report(found.shown, "store", found.findings, found.counts, found.notes, as_json)
-        if found.findings:
-            if not as_json:
-                typer.echo(store_doctor.ADVICE)
-            raise typer.Exit(Exit.REFUSED.value)
-        return
-    _check_directory(Path(place), as_json, cut_log)
+        _check_store(database, _keep_s(keep_dropped), as_json)
+    elif place is not None:
+        _check_directory(Path(place), as_json, cut_log)
+    else:
+        fail(Exit.USAGE, _NOTHING)
+
+
+def _check_store(database: DatabaseSettings, keep_s: float, as_json: bool) -> None:
+    from strongroom.cli.backups import store_doctor
+
+    with progress_bar("Checking", as_json) as progress:
+        found = store_doctor.examine(database, keep_s, progress)
+    _report(found.shown, "store", found.findings, found.counts, found.notes, as_json)
+    if found.findings:
+        if not as_json:
+            typer.echo(store_doctor.ADVICE)
+        raise typer.Exit(Exit.REFUSED.value)
 
 
 def _keep_s(text: str) -> float:

@@ -49,7 +49,6 @@ Examples
       --to-bodies file:///shared
 """
 
-_SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = "strongroom"
 _MIB = 1024 * 1024
 
@@ -108,7 +107,9 @@ class _Place:
 
     @property
     def is_database(self) -> bool:
-        return self.text.startswith(_SCHEMES)
+        from strongroom.database import is_postgres
+
+        return is_postgres(self.text)
 
 
 async def _copied(start: _Place, goal: _Place, progress: Progress | None) -> CopyReport:
@@ -169,7 +170,7 @@ def _place(text: str, schema: str, flag: str) -> _Place:
                 "into the file of PGPASSFILE, or into ~/.pgpass",
             )
     elif "://" in text:
-        fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with {_SCHEMES[0]}")
+        fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with postgresql://")
     return place
 
 

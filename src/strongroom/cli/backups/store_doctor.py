@@ -1,7 +1,8 @@
 """`strongroom doctor URL`: checks that a store in PostgreSQL is whole, with its bodies apart.
 
-Lives here: how the database is inspected, and what is said of it. Must not live here: what is
-checked (store/integrity.py, engines/postgres/inspection.py), the report (cli/doctor.py).
+Lives here: which database is meant, how it is inspected, and what is said of it. Must not live
+here: what is checked (store/integrity.py, engines/postgres/inspection.py), the report
+(cli/doctor.py).
 """
 
 from __future__ import annotations
@@ -16,6 +17,9 @@ from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from strongroom.database import DatabaseSettings
     from strongroom.engines.findings import Finding
     from strongroom.store.integrity import Progress
 
@@ -24,7 +28,6 @@ ADVICE: Final = (
     "is missing from the folder may be in its backup: put the file back. Else recover database and "
     "folder to a moment at which both were whole"
 )
-_SCHEMES: Final = ("postgresql://", "postgres://")
 _MIB: Final = 1024 * 1024
 
 
@@ -37,17 +40,38 @@ class Examined(msgspec.Struct, frozen=True):
     notes: list[str]
 
 
-def is_database(place: str) -> bool:
-    return place.startswith(_SCHEMES)
+def chosen(
+    place: str | None, is_typed: bool, file: Path | None, schema: str
+) -> DatabaseSettings | None:
+    """Return the database that a command is told to check; None = `place`, if there is one.
+
+    As with `serve`, a database that a variable names is stronger than a directory that another one
+    names, and weaker than a place that was typed.
+
+    Arguments:
+        is_typed: whether `place` is of the command line.
+    """
+    from strongroom.cli.flags.chosen_database import DatabaseChoice
+    from strongroom.database import is_postgres
+
+    url = place if place is not None and is_postgres(place) else None
+    if is_typed and url is None:
+        if file is not None:
+            fail(Exit.USAGE, f"{place} is a directory; it does not go with --store-file")
+        return None
+    return DatabaseChoice(url, file, schema, "the URL", "--schema").database_if_any()
 
 
-def examine(url: str, schema: str, keep_s: float, progress: Progress | None) -> Examined:
+def examine(database: DatabaseSettings, keep_s: float, progress: Progress | None) -> Examined:
     """Look at a store, or end the command if that is impossible."""
-    _check(url)
+    from strongroom.cli.flags.chosen_database import need_driver
+
+    need_driver()
     from strongroom.engines.postgres.inspection import StoreInspection
     from strongroom.store.found_names import named
     from strongroom.store.integrity import Integrity
 
+    url, schema = database.url, database.schema
     with _exit_on_errors(), StoreInspection(url, schema, keep_s) as inspection:
         bodies = list(inspection.body_findings())
         damaged = {one.content: one for one in bodies if one.content is not None}
@@ -67,15 +91,6 @@ def _notes(place: str, count: int, size_bytes: int) -> Iterator[str]:
             "They are being uploaded, or were left by a gateway that ended; gateways remove them "
             "after --keep-dropped."
         )
-
-
-def _check(url: str) -> None:
-    from strongroom.cli.flags.chosen_database import need_driver
-    from strongroom.cli.flags.database import checked_url
-    from strongroom.cli.flags.given import ValueSource
-
-    checked_url(url, "the URL", ValueSource.COMMAND_LINE)
-    need_driver()
 
 
 @contextmanager
