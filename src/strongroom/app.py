@@ -76,6 +76,7 @@ from strongroom.sources import (
     served_accounts,
     served_certificate,
     served_identities,
+    warn_of_taken_ports,
 )
 from strongroom.standby import NotServing, ServedElsewhere, Standby
 from strongroom.storage import DatabaseAway as DatabaseAway
@@ -258,7 +259,7 @@ class App:
         self.standby.mode = self.settings.store.mode
         self._closing.append(self.standby.release)
         try:
-            await self.standby.take(store, self.failed)
+            await self.standby.take(store, self.failed, lambda: warn_of_taken_ports(self.settings))
         except ServedElsewhere as error:
             raise DataUnusable(str(error)) from error
         except Unavailable as error:

@@ -33,7 +33,7 @@ from strongroom.config import (
     roles_in_store,
 )
 from strongroom.database import StoreMode
-from strongroom.servers import service_listeners
+from strongroom.servers import service_listeners, smb
 from strongroom.servers.certificates.served import (
     CertificateFiles,
     ServedCertificate,
@@ -53,6 +53,7 @@ from strongroom.servers.identities.identities import ServedIdentities
 from strongroom.servers.identities.roles_file import ServedRoles
 from strongroom.servers.identities.stored_rows import StoredIdentities
 from strongroom.servers.identities.token_keys import KeyFile, KeyUrl, TokenKeys, fetch
+from strongroom.servers.wanted_ports import GATEWAYS, WantedPort, wanted_ports, warn_of_taken
 from strongroom.services.copy_openers import OPENERS
 from strongroom.services.core.copies.sources import CopyHold, CopySources
 from strongroom.services.core.runner import Services
@@ -86,6 +87,20 @@ def forwarding_of(settings: Settings, services: Services) -> Forwarding | None:
     from strongroom.servers.forwarding.forwarding import Forwarding
 
     return Forwarding(services, store.gateway_address, settings.listening_hosts())
+
+
+async def warn_of_taken_ports(settings: Settings) -> None:
+    """Log a warning for each port of a gateway that it could not open now."""
+    ports = wanted_ports(settings.service_ports(), settings.one_port)
+    if settings.smb is not None:
+        ports[smb.NAME] = settings.smb.port
+    if settings.console is not None and settings.console.is_asked_for:
+        ports[CONSOLE] = settings.console.port
+    wanted = [WantedPort(name, settings.host_of(name), port) for name, port in ports.items()]
+    address = None if settings.store is None else settings.store.gateway_address
+    if address is not None:
+        wanted.append(WantedPort(GATEWAYS, *address))
+    await warn_of_taken(one for one in wanted if one.port)
 
 
 def served_roles(

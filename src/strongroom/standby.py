@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final
 
 from strongroom.database import StoreMode
@@ -69,17 +69,26 @@ class Standby:
         self.mode = StoreMode.ACTIVE_PASSIVE
         self._right: ExclusiveRight | None = None
 
-    async def take(self, store: PostgresEngine, failed: asyncio.Future[EngineError]) -> None:
+    async def take(
+        self,
+        store: PostgresEngine,
+        failed: asyncio.Future[EngineError],
+        look_ahead: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
         """Return when this gateway has the right.
 
         Arguments:
             failed: gets the error that stops the engine.
+            look_ahead: is called when it begins to wait, to look whether it could serve.
 
         Raises: NotServing; ServedElsewhere and Unavailable if it may not wait.
         """
         stopping = asyncio.ensure_future(self._stop.wait())
         try:
             while not await self._try(store):
+                if look_ahead is not None:
+                    await look_ahead()
+                    look_ahead = None
                 ended = asyncio.FIRST_COMPLETED
                 await asyncio.wait((stopping, failed), timeout=_LOOK_S, return_when=ended)
                 if failed.done() or stopping.done():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,6 +21,7 @@ from strongroom.engines.base import Position
 from strongroom.engines.membership import MembershipTable
 from strongroom.storage import opened_store
 from strongroom.store.core import keys
+from strongroom.testing.ports import HOST, free_port
 from tests.app.gateways_of_a_store import GatewayUnderTest, gateway, settings_over
 from tests.over_postgres import database, new_store
 
@@ -68,6 +70,35 @@ def test_the_second_server_waits_and_takes_over_what_the_first_has_answered() ->
                 await write(second, b"later")
 
     run(test)
+
+
+def test_a_server_that_waits_warns_of_each_port_that_it_could_not_open(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            with socket.create_server((HOST, 0)) as other, socket.create_server((HOST, 0)) as own:
+                taken, one_port = (one.getsockname()[1] for one in (other, own))
+                free = msgspec.structs.replace(settings_over(store), table_port=free_port())
+                settings = msgspec.structs.replace(free, queue_port=taken, one_port=one_port)
+                async with gateway(settings) as second:
+                    await second.until(second.waits)
+                    await eventually(lambda: len(_warnings(caplog)) == 2)
+                    await asyncio.sleep(1.5)  # it looks again for the right, not for the ports
+                    queue, together = _warnings(caplog)
+                    assert f"cannot listen on {HOST} port {taken} for the queue service" in queue
+                    assert f"port {one_port} for all services" in together
+                    other.close()
+                    own.close()
+                    await first.stop()
+                    await second.until(second.serves)
+
+    run(test)
+
+
+def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [text for one in caplog.records if "could not serve now" in (text := one.getMessage())]
 
 
 def test_a_server_has_no_works_before_it_has_the_right() -> None:

@@ -1,21 +1,33 @@
 """The hosts and ports that a server is to listen on, and the error when it cannot.
 
-Lives here: names of listeners with their ports, and that error. Must not live here: opening them
-(app.py).
+Lives here: names of listeners with their ports, that error, and the look whether a port is free.
+Must not live here: opening them (app.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from typing import Final
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
 
 from strongroom.servers import one_port, smb
+from strongroom.servers.connections.accepting import why_not_bound
 from strongroom.servers.listener import RefusedListener, RequestedListener
 
 GATEWAYS: Final = "gateways"
 """The name of the listener for other gateways."""
 _OTHERS: Final = {smb.NAME: "SMB", "console": "the console"}
+_log = logging.getLogger(__name__)
+
+
+class WantedPort(NamedTuple):
+    """A port that is to be opened: the name of its listener, the host, the port (0 = a free
+    one)."""
+
+    name: str
+    host: str
+    port: int
 
 
 class CannotListen(Exception):
@@ -46,19 +58,33 @@ async def check_host(host: str) -> None:
         ) from None
 
 
+async def warn_of_taken(wanted: Iterable[WantedPort]) -> None:
+    """Log a warning for each port that could not be opened now. For a server that will open them
+    later: on one machine, the server before it may have them until then."""
+    for one in wanted:
+        error = await why_not_bound(one.host.strip("[]"), one.port)
+        if error is not None:
+            _log.warning(
+                "this gateway waits, and could not serve now: it %s If the gateway that serves now "
+                "has that port on this machine, nothing is wrong.",
+                _why_not(one, error.strerror or str(error)),
+            )
+
+
 def not_listening(host: str, wanted: RequestedListener, error: OSError) -> CannotListen:
     """Return the error of a listener that cannot be opened. It says which flag chooses another
     port."""
     reason = error.strerror or str(error)
     refused = RefusedListener(wanted.name, host, wanted.port, reason)
-    return CannotListen(_why_not(host, wanted, reason), refused)
+    return CannotListen(_why_not(WantedPort(wanted.name, host, wanted.port), reason), refused)
 
 
-def _why_not(host: str, wanted: RequestedListener, reason: str) -> str:
+def _why_not(wanted: WantedPort, reason: str) -> str:
+    where = f"{wanted.host} port {wanted.port}"
     if wanted.name == GATEWAYS:
         return (
-            f"cannot listen on {host} port {wanted.port} for the other gateways: {reason}. Name an "
-            "address of this machine by --gateway-address HOST, or HOST:PORT for a port of its own."
+            f"cannot listen on {where} for the other gateways: {reason}. Name an address of this "
+            "machine by --gateway-address HOST, or HOST:PORT for a port of its own."
         )
     is_one = wanted.name == one_port.NAME
     flag = "--one-port" if is_one else f"--{wanted.name}-port"
@@ -66,6 +92,6 @@ def _why_not(host: str, wanted: RequestedListener, reason: str) -> str:
     if wanted.name in _OTHERS:
         what = _OTHERS[wanted.name]
     return (
-        f"cannot listen on {host} port {wanted.port} for {what}: {reason}. Choose another port by "
-        f"{flag}, or {flag} 0 for a free one; --port-base 0 takes free ones for all services."
+        f"cannot listen on {where} for {what}: {reason}. Choose another port by {flag}, or "
+        f"{flag} 0 for a free one; --port-base 0 takes free ones for all services."
     )

@@ -93,14 +93,12 @@ class Acceptor:
     async def listen(self, host: str, port: int) -> int:
         """Listen on every address of `host`; see Listener.listen."""
         loop = asyncio.get_running_loop()
-        addresses = await loop.getaddrinfo(
-            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-        )
         opened: list[socket.socket] = []
         try:
-            for family, _, _, _, address in dict.fromkeys(addresses):
-                listener = _open(family, (address[0], port, *address[2:]), self._settings.backlog)
+            for family, address in await _addresses(host, port):
+                listener = _bound(family, (address[0], port, *address[2:]))
                 opened.append(listener)
+                listener.listen(self._settings.backlog)
                 port = listener.getsockname()[1]
         except OSError:
             for listener in opened:
@@ -256,7 +254,26 @@ def _set(future: asyncio.Future[None]) -> None:
         future.set_result(None)
 
 
-def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.socket:
+async def why_not_bound(host: str, port: int) -> OSError | None:
+    """Why nobody could listen on a port now, at one of the addresses of `host`; None if one could.
+    Nothing is accepted meanwhile."""
+    try:
+        for family, address in await _addresses(host, port):
+            _bound(family, address).close()
+    except OSError as error:
+        return error
+    return None
+
+
+async def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+    """The family of each address of `host`, with the address as a socket takes it."""
+    found = await asyncio.get_running_loop().getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )
+    return [(family, address) for family, _, _, _, address in dict.fromkeys(found)]
+
+
+def _bound(family: int, address: tuple[object, ...]) -> socket.socket:
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
         take_address_of_ended_server(listener)
@@ -265,7 +282,6 @@ def _open(family: int, address: tuple[object, ...], backlog: int) -> socket.sock
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.setblocking(False)
         listener.bind(address)
-        listener.listen(backlog)
     except BaseException:
         listener.close()
         raise
