@@ -46,7 +46,7 @@ def chosen(
     """Return the database that a command is told to check; None = `place`, if there is one.
 
     As with `serve`, a database that a variable names is stronger than a directory that another one
-    names, and weaker than a place that was typed.
+    names. A place that was typed is stronger than both.
 
     Arguments:
         is_typed: whether `place` is of the command line.
