@@ -1,7 +1,8 @@
 """What rounds have found, kept in a file outside the repository, so that a part can be continued.
 
-STRONGROOM_PROOF_RESULTS names the file: a line of JSON for each round. A round that succeeded on
-this commit with this seed is not run again. Lives here: the file. Must not live here: the rounds.
+STRONGROOM_PROOF_RESULTS names the file: a line of JSON for each round. A round that succeeded with
+this seed is not run again until a part of the program changes that it proves (`PROVED`). Lives
+here: the file. Must not live here: the rounds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ import msgspec
 
 _VARIABLE: Final = "STRONGROOM_PROOF_RESULTS"
 _SEED: Final = "STRONGROOM_PROOF_SEED"
+_ENGINES: Final = "src/strongroom/engines"
+PROVED: Final = tuple(f"{_ENGINES}/{name}" for name in ("postgres", "gateways.py", "membership.py"))
+"""A round on older code does not count after a change of these."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -55,25 +59,31 @@ class Result(msgspec.Struct, frozen=True):
     more: dict[str, float] = {}
 
 
+def _git(*words: str) -> subprocess.CompletedProcess[str]:
+    at = Path(__file__).parents[3]
+    return subprocess.run(["git", *words], cwd=at, check=False, capture_output=True, text=True)
+
+
 @cache
 def commit() -> str:
     """Return the commit that is tested; "+" if files differ from it."""
-    here = Path(__file__).parent
+    changed = "+" if _git("status", "--porcelain").stdout else ""
+    return _git("rev-parse", "--short=12", "HEAD").stdout.strip() + changed
 
-    def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=here, check=True, capture_output=True, text=True)
-        return done.stdout.strip()
 
-    return git("rev-parse", "--short=12", "HEAD") + ("+" if git("status", "--porcelain") else "")
+@cache
+def counts(at: str) -> bool:
+    """Whether a round on commit `at` counts for this one: nothing of PROVED differs."""
+    if at == commit():
+        return True
+    return "+" not in at + commit() and _git("diff", "--quiet", at, "--", *PROVED).returncode == 0
 
 
 def left(part: str, count: int) -> Iterator[int]:
-    """Return the seeds of a part that have not succeeded yet on this commit."""
+    """Return the seeds of a part that have not succeeded yet, on no commit that counts."""
     first = int(os.environ.get(_SEED, "1"))
     done = {
-        one.seed
-        for one in kept()
-        if (one.part, one.commit) == (part, commit()) and not one.failures
+        one.seed for one in kept() if one.part == part and not one.failures and counts(one.commit)
     }
     return (seed for seed in range(first, first + count) if seed not in done)
 
