@@ -11,16 +11,24 @@ is forgotten before each request.
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import itertools
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, Final, Self
 
+import msgspec
+
 from strongroom.account_switches import Switches
 from strongroom.auth.accounts import DEVELOPMENT_ACCOUNT_KEY, Account, development_account
 from strongroom.config import AccountSources, OAuth, Settings
+from strongroom.database import DatabaseSettings
+from strongroom.engines.postgres.sessions.session import DatabaseSession
+from strongroom.engines.postgres.sql.schema import Statement
+from strongroom.engines.postgres.store import PostgresEngine
 from strongroom.servers.requests import pipeline
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
@@ -33,11 +41,12 @@ from tests.conformance.sas import account_sas
 from tests.conformance.sources import HOST, Source, Sources
 from tests.conformance.table_client import TableClient
 from tests.operations.test_roles import ENDPOINTS, served
-from tests.over_postgres import engine_of_servers_in_memory
+from tests.over_postgres import engine_of_servers_in_memory, new_store
 from tests.tidy.sources import ROOT
 
 PAGE: Final = ROOT / "docs" / "engine-calls.md"
 CALLS: Final = ("read", "follow", "read_range", "scan", "now", "update")
+_IDLE_TURNS: Final = 50
 REFUSAL: Final = " (always refused)"
 SERVICES: Final = ("blob", "queue", "table", "file")
 
@@ -45,7 +54,8 @@ INTRODUCTION = f"""\
 # Calls of the engine
 
 An operation waits for each call of the engine. On an engine that is a server of its own, a call is
-a round trip. This page has the calls of one successful request of each operation, in their order.
+a round trip. Over PostgreSQL, each call is one statement, and an update is two: one reads, one
+commits. This page has the calls of one successful request of each operation, in their order.
 It is made by `python -m tests.conformance.engine_calls`, from a server whose caches are cold. Each
 path of a directory or file has {DEPTH} names; its depth changes no number.
 
@@ -65,54 +75,104 @@ PROTECTED: Final = Account(
         container_retention_days=7, share_retention_days=7, versioning=True, immutability=True
     ),
 )
-_COUNTED: ContextVar[list[str] | None] = ContextVar("engine-calls", default=None)
-
 Counts = dict[str, dict[str, list[str]]]
 """The calls of each operation, by the service and the operation's name."""
 
 
-class _Counter:
-    """The calls of each request, as it is answered."""
+class EngineWork(msgspec.Struct, frozen=True):
+    """What a request asked of the engine.
 
-    def __init__(self) -> None:
-        self.last: tuple[str, str, list[str]] = ("", "", [])
+    Attributes:
+        calls: the awaited calls, in their order.
+        statements: the names of the statements that a PostgreSQL was sent for them.
+    """
+
+    calls: list[str]
+    statements: list[str]
+
+
+_COUNTED: ContextVar[EngineWork | None] = ContextVar("engine-work", default=None)
+_CALLED: Final = {"range": "read_range", "commit": "update", "scan_where": "scan"}
+"""The calls of statements that have another name."""
+Works = dict[str, dict[str, EngineWork]]
+"""The work of each operation, by the service and the operation's name."""
+
+
+class _Counter:
+    """The work of each request, as it is answered.
+
+    Arguments:
+        engine: the class whose calls are counted.
+    """
+
+    def __init__(self, engine: type[Any]) -> None:
+        self._engine = engine
+        self._running = 0
+        self.last = "", "", EngineWork([], [])
 
     @contextmanager
     def counting(self) -> Iterator[None]:
         """Count until the block ends."""
         answer = pipeline._answer
-        engine = engine_of_servers_in_memory()
-        before = {name: getattr(engine, name) for name in CALLS}
+        run = DatabaseSession.run
+        before = {name: getattr(self._engine, name) for name in CALLS}
         try:
             for name, call in before.items():
-                setattr(engine, name, _counted(name, call))
+                setattr(self._engine, name, self._counted(name, call))
+            DatabaseSession.run = _counted_statement(run)  # type: ignore[method-assign]
             pipeline._answer = self._answering(answer)
             yield
         finally:
             pipeline._answer = answer
+            DatabaseSession.run = run  # type: ignore[method-assign]
             for name, call in before.items():
-                setattr(engine, name, call)
+                setattr(self._engine, name, call)
 
     def _answering(self, answer: Callable[..., Awaitable[Any]]) -> Any:
         async def counted(context: Any, parsed: Any, request_id: str) -> Any:
             context.services.disposable.clear()
-            calls: list[str] = []
-            _COUNTED.set(calls)
+            await self._idle()
+            work = EngineWork([], [])
+            _COUNTED.set(work)
             try:
                 return await answer(context, parsed, request_id)
             finally:
                 operation = parsed.operation
-                self.last = operation.id, operation.name, list(calls)
+                ended = EngineWork(list(work.calls), list(work.statements))
+                self.last = operation.id, operation.name, ended
 
         return counted
 
+    def _counted(self, name: str, call: Callable[..., Any]) -> Any:
+        async def counted(*given: Any, **more: Any) -> Any:
+            work = _COUNTED.get()
+            if work is not None:
+                work.calls.append(name)
+            self._running += 1
+            try:
+                return await call(*given, **more)
+            finally:
+                self._running -= 1
 
-def _counted(name: str, call: Callable[..., Any]) -> Any:
-    def counted(*given: Any, **more: Any) -> Any:
-        calls = _COUNTED.get()
-        if calls is not None:
-            calls.append(name)
-        return call(*given, **more)
+        return counted
+
+    async def _idle(self) -> None:
+        """Return when no job is under way. Its commit could be sent in the context of a request,
+        and the request's in that of the job."""
+        idle = 0
+        while idle < _IDLE_TURNS:
+            idle = 0 if self._running else idle + 1
+            await asyncio.sleep(0.001 if self._running else 0)
+
+
+def _counted_statement(run: Callable[..., Any]) -> Any:
+    """The work of a session has the context of the call for which it began."""
+
+    def counted(self: DatabaseSession, statement: Statement, *values: bytes | None) -> Any:
+        work = _COUNTED.get()
+        if work is not None:
+            work.statements.append(statement.name)
+        return run(self, statement, *values)
 
     return counted
 
@@ -120,9 +180,23 @@ def _counted(name: str, call: Callable[..., Any]) -> Any:
 @functools.cache
 def counts() -> Counts:
     """Send the requests, and return the calls of each operation."""
-    found: Counts = {service: {} for service in SERVICES}
-    counter = _Counter()
-    with counter.counting(), _Server() as server, Sources() as sources:
+    works = _works(engine_of_servers_in_memory(), None)
+    return {
+        service: {name: work.calls for name, work in found.items()}
+        for service, found in works.items()
+    }
+
+
+@functools.cache
+def works_over_postgres() -> Works:
+    """Send the requests to a server over a PostgreSQL."""
+    return _works(PostgresEngine, new_store())
+
+
+def _works(engine: type[Any], store: DatabaseSettings | None) -> Works:
+    found: Works = {service: {} for service in SERVICES}
+    counter = _Counter(engine)
+    with counter.counting(), _Server(store) as server, Sources() as sources:
         held = sources.add("/held", Source(b"bytes", held=True))
         bearer = {"Authorization": f"Bearer {unsigned({'alg': 'none'}, claims(oid='user'), 'x')}"}
 
@@ -144,11 +218,16 @@ def counts() -> Counts:
 
 
 class _Server:
-    """A server in memory with two accounts, of which one keeps everything that is deleted."""
+    """A server with two accounts, of which one keeps everything that is deleted.
 
-    def __init__(self) -> None:
+    Arguments:
+        store: None = in memory.
+    """
+
+    def __init__(self, store: DatabaseSettings | None) -> None:
         self._settings = Settings(
             data=None,
+            store=store,
             blob_port=free_port(),
             queue_port=free_port(),
             table_port=free_port(),
@@ -172,7 +251,7 @@ class _Server:
         return make(port, Credential(account, DEVELOPMENT_ACCOUNT_KEY))
 
 
-def _sender(client: Client, counter: _Counter, found: dict[str, list[str]]) -> Send:
+def _sender(client: Client, counter: _Counter, found: dict[str, EngineWork]) -> Send:
     secondary = client.another(client.prefix + "-secondary")
 
     def send(
@@ -187,9 +266,9 @@ def _sender(client: Client, counter: _Counter, found: dict[str, list[str]]) -> S
         is_refused = headers is REFUSED
         assert (answer.status >= 400) == is_refused, (id, target, answer.status, answer.body)
         if id is not None:
-            last, name, calls = counter.last
+            last, name, work = counter.last
             assert last == id, f"{last} was served, not {id}"
-            found[name + REFUSAL if is_refused else name] = calls
+            found[name + REFUSAL if is_refused else name] = work
         return answer
 
     return send
@@ -201,6 +280,18 @@ def operations() -> dict[str, list[str]]:
         service: [one.name for one in served(endpoint) if one.is_served]
         for service, endpoint in zip(SERVICES, ENDPOINTS, strict=True)
     }
+
+
+def is_one_statement_a_call(work: EngineWork) -> bool:
+    """Whether each call was one statement, and an update one that reads and one that commits. It
+    reads nothing if it decides without records, and commits nothing if nothing changes."""
+    calls = Counter(work.calls)
+    sent = Counter(_CALLED.get(name, name) for name in work.statements)
+    return (
+        all(sent[name] == calls[name] for name in ("follow", "read_range", "scan"))
+        and calls["read"] <= sent["read"] <= calls["read"] + calls["update"]
+        and sent["update"] <= calls["update"]
+    )
 
 
 def before_commit(calls: list[str]) -> int:
@@ -220,11 +311,12 @@ def _section(service: str, found: dict[str, list[str]]) -> Iterator[str]:
     yield "| operation | before its commit, or in all | calls |"
     yield "| --- | --- | --- |"
     for name in sorted(found):
-        yield f"| {name} | {before_commit(found[name])} | {_text(found[name])} |"
+        yield f"| {name} | {before_commit(found[name])} | {shown(found[name])} |"
     yield ""
 
 
-def _text(calls: list[str]) -> str:
+def shown(calls: list[str]) -> str:
+    """Return the calls up to the last commit, as the page has them."""
     last = len(calls) - calls[::-1].index("update") if "update" in calls else len(calls)
     calls = calls[:last] or ["none"]
     grouped = [(name, len(list(same))) for name, same in itertools.groupby(calls)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conformance import engine_calls
+from tests.conformance.engine_calls import is_one_statement_a_call
 
 
 def test_the_page_has_the_counts_of_the_server() -> None:
@@ -27,3 +28,14 @@ def test_no_path_is_followed_twice_by_an_operation_on_one_file() -> None:
     twice = {"Copy File", "Put Range from URL", "Rename File", "Rename Directory"}
     for name, calls in engine_calls.counts()["file"].items():
         assert calls.count("follow") <= 1 or name in twice, name
+
+
+@pytest.mark.parametrize("service", engine_calls.SERVICES)
+def test_over_postgresql_a_call_is_one_statement_and_the_counts_are_those_of_the_page(
+    service: str,
+) -> None:
+    works = engine_calls.works_over_postgres()[service]
+    assert {name: engine_calls.shown(work.calls) for name, work in works.items()} == {
+        name: engine_calls.shown(calls) for name, calls in engine_calls.counts()[service].items()
+    }
+    assert not {name: work for name, work in works.items() if not is_one_statement_a_call(work)}
