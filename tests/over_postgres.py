@@ -6,7 +6,8 @@ each in a schema of its own. So any suite of tests runs over this engine:
     STRONGROOM_TEST_STORE=postgres make test ARGS=tests/conformance/blob
 
 With `two-gateways` in place of `postgres`, two servers serve each store beside each other. The
-client of the conformance tests sends its requests to them in turn.
+client of the conformance tests sends its requests to them in turn. The tests of the services, which
+have no server, take the engine itself by the same variable (tests/services/service_engine.py).
 
 Lives here: that switch, which conftest.py asks for, and stores by name. Must not live here: tests
 of the engine itself (tests/engines/postgres/).
@@ -36,7 +37,8 @@ from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from strongroom.values import TICKS_PER_S
 from tests.conformance.client import OTHER_GATEWAYS
-from tests.coordination.servers import PostgresServer, postgres_server
+from tests.coordination.servers import PostgresServer
+from tests.engines.postgres.servers import quick_server
 
 VARIABLE: Final = "STRONGROOM_TEST_STORE"
 _CONNECTIONS: Final = 4
@@ -48,7 +50,7 @@ def database() -> PostgresServer:
     """Return the PostgreSQL of this process; it runs until the process ends."""
     folder = tempfile.TemporaryDirectory(prefix="strongroom-test-")
     atexit.register(folder.cleanup)
-    server = postgres_server(Path(folder.name), "-c", "max_connections=300")
+    server = quick_server(Path(folder.name), "-c", "max_connections=300")
     atexit.register(server.stop)
     return server
 
@@ -64,6 +66,11 @@ def keeps_in_postgres() -> bool:
     return os.environ.get(VARIABLE) in ("postgres", "two-gateways")
 
 
+def has_two_gateways() -> bool:
+    """Whether two gateways serve each of these stores beside each other."""
+    return os.environ.get(VARIABLE) == "two-gateways"
+
+
 def engine_of_servers_in_memory() -> type[MemoryEngine] | type[PostgresEngine]:
     """Return the class of the engine that servers have in place of a data directory."""
     return PostgresEngine if keeps_in_postgres() else MemoryEngine
@@ -72,7 +79,7 @@ def engine_of_servers_in_memory() -> type[MemoryEngine] | type[PostgresEngine]:
 def keep_in_postgres() -> None:
     """Let every server in memory of this process keep its data in a new store."""
     start = InProcessServer.__init__
-    has_two = os.environ.get(VARIABLE) == "two-gateways"
+    has_two = has_two_gateways()
 
     def started(self: InProcessServer, settings: Settings) -> None:
         if settings.data is not None or settings.store is not None:

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from strongroom.auth.request import Service
 from strongroom.clock import Clock
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.copies.sources import (
     CopyHold,
     CopySources,
@@ -25,6 +24,7 @@ from strongroom.services.core.copies.sources import (
 )
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from tests.services.service_engine import ServiceEngine
 
 _turns = itertools.count()
 # Per task: a call in progress stays at its gateway, whatever other tasks do.
@@ -44,7 +44,7 @@ class Alternating(Services):
         clock: as for Services; both share it.
     """
 
-    def __init__(self, store: MemoryEngine, clock: Clock) -> None:
+    def __init__(self, store: ServiceEngine, clock: Clock) -> None:
         first = Services(store, clock)
         second = Services(store.second(), clock)
         first_sources = first.held.of(CopySources)
@@ -90,6 +90,7 @@ class SweeperOfBoth:
     """The sweepers of both gateways as one; each does the jobs that its gateway owns."""
 
     def __init__(self, services: Alternating, pause_s: float) -> None:
+        self._store: Any = services.both[0].store
         self._sweepers = [Sweeper(on, pause_s) for on in services.both]
 
     async def run(self) -> None:
@@ -101,6 +102,7 @@ class SweeperOfBoth:
         second pass, after that gateway's heartbeat has reported no readers."""
         finished = idle = 0
         while idle < 2:
+            await self._store.beat_all()
             shares = await asyncio.gather(*(one.run_once() for one in self._sweepers))
             finished += sum(shares)
             idle = 0 if any(shares) else idle + 1

@@ -9,7 +9,6 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from strongroom.auth.request import Service
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.blob import BLOB_NOT_FOUND
 from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob, block, copy
@@ -27,6 +26,7 @@ from strongroom.services.core.leasing import AcquireLease, ReleaseLease
 from strongroom.services.core.runner import Services
 from strongroom.values import BlockListKind, ByteRange, ContentProperties, Piece
 from tests.services.container_calls import ACCOUNT, placed
+from tests.services.service_engine import ServiceEngine
 
 LEASES = Rule(LeaseUse.NONE, ConditionUse.WRITE, Existence.ANY)
 KINDS = ("Committed", "Uncommitted", "Latest")
@@ -175,5 +175,5 @@ def _in_memory(piece: Piece) -> bytes:
 def left(on: Services) -> tuple[list[Any], list[int]]:
     """Return the records and contents that a memory store still holds."""
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     return list(store.records()), list(store.content_ids())

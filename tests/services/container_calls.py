@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from strongroom.auth.authorize import Grant, KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core.conditions import NONE, Conditions
 from strongroom.services.blob.containers import containers
@@ -30,8 +29,10 @@ from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.empty import EMPTY
 from strongroom.store.core import keys
 from strongroom.values import BlobKind, ContentProperties
+from tests.over_postgres import keeps_in_postgres
 from tests.services.alternating import Alternating, next_call
 from tests.services.purity import WatchedClock, outside_of_decisions
+from tests.services.service_engine import ServiceEngine
 
 T = TypeVar("T")
 
@@ -72,15 +73,15 @@ gateways = 1
 def services(store: Any = None) -> Services:
     clock = WatchedClock()
     if store is None:
-        store = MemoryEngine(clock)
-    if gateways == 2 and type(store) is MemoryEngine:
+        store = ServiceEngine(clock)
+    if gateways == 2 and type(store) is ServiceEngine:
         return Alternating(store, clock)
     return Services(store, clock)
 
 
 def run(test: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a test with an event loop, for a bounded time."""
-    return asyncio.run(asyncio.wait_for(test(), 60))
+    return asyncio.run(asyncio.wait_for(test(), 600 if keeps_in_postgres() else 60))
 
 
 def allow(place: Place | None) -> None:
@@ -173,12 +174,6 @@ async def delete_blob(on: Services, generation: int, name: str) -> None:
 async def head_of(on: Services, generation: int, name: str) -> BlobRecord | None:
     (found,) = await on.store.read([Ref(keys.blob(generation, name), keys.HEAD_KEY)])
     return blob_records.BLOB.of(found)
-
-
-async def settle() -> None:
-    """Let every task run until it waits for an event."""
-    for _ in range(50):
-        await asyncio.sleep(0)
 
 
 async def refused(attempt: Awaitable[Any]) -> tuple[int, str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Record, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.core.spec import Operation
 from strongroom.operations.file import directory, file, share
 from strongroom.services.core.runner import Services
@@ -23,6 +22,7 @@ from strongroom.store.core import share_keys
 from strongroom.store.integrity import Integrity
 from strongroom.values import ByteRange
 from tests.services import container_calls as given
+from tests.services.service_engine import ServiceEngine
 
 SHARE = "documents"
 OPERATIONS = {one.id: one for one in (*share.OPERATIONS, *directory.OPERATIONS, *file.OPERATIONS)}
@@ -132,14 +132,14 @@ async def rmdir(on: Services, path: str) -> None:
 def problems(on: Services) -> list[str]:
     """Return the doctor's findings."""
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(MemorySnapshot(store)).findings()]
 
 
 class MemorySnapshot:
     """A store in memory, in the form that the doctor inspects."""
 
-    def __init__(self, store: MemoryEngine) -> None:
+    def __init__(self, store: ServiceEngine) -> None:
         self._store = store
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
@@ -165,5 +165,5 @@ def of_files(on: Services) -> list[Ref]:
 def stored(on: Services) -> list[Ref]:
     """Return the keys of all records inside of shares."""
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     return [ref for ref, _ in store.records() if ref.partition.keyspace[:1] in (b"a", b"n")]

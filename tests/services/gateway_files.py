@@ -12,7 +12,6 @@ import random
 from typing import Final
 
 from strongroom.engines.base import EngineError
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.errors.file import END_OF_FILE
 from strongroom.operations.file import share
@@ -23,6 +22,7 @@ from strongroom.services.file.shares.shares import CreateShare
 from tests.services import file_calls as do
 from tests.services import handle_calls as smb
 from tests.services.gateway_histories import CLIENTS, Act, played
+from tests.services.service_engine import ServiceEngine
 
 COUNTER: Final = "counter"
 SLOT_BYTES: Final = 8
@@ -124,7 +124,5 @@ async def _with_share(root: Services) -> None:
 
 def _end_all_others(root: Services) -> None:
     """End all other gateways, so that this one can serve the share."""
-    assert isinstance(root.store, MemoryEngine)
-    for gateway in list(root.store.data.members.gateways):
-        if gateway is not root.store.gateways:
-            gateway.end()
+    assert isinstance(root.store, ServiceEngine)
+    root.store.end_others()

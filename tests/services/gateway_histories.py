@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import EngineError
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.operations.blob import blob
@@ -57,6 +56,7 @@ from strongroom.values import etag_text
 from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import placed
 from tests.services.purity import WatchedClock
+from tests.services.service_engine import ServiceEngine
 from tests.services.table import test_entities
 
 LATE_S: Final = 6
@@ -81,16 +81,16 @@ class Gateways:
 
     def __init__(self, chance: random.Random) -> None:
         self._chance = chance
-        self._root = MemoryEngine(ManualClock())
+        self._root = ServiceEngine(ManualClock())
         self.root = container_calls.services(self._root)
-        self._sweeping: dict[MemoryEngine, asyncio.Task[None]] = {}
+        self._sweeping: dict[ServiceEngine, asyncio.Task[None]] = {}
         self.serving = [self._started(self._root.second(skew)) for skew in (0.0, SKEW_S)]
 
     def any(self) -> Services:
         """Return the gateway for a client's next call."""
         return self._chance.choice(self.serving)
 
-    def _started(self, store: MemoryEngine) -> Services:
+    def _started(self, store: ServiceEngine) -> Services:
         # The ids must differ, as those of a system clock do.
         on = Services(store, WatchedClock(seed=store.gateways.incarnation))
         store.before_commit = self._slow
@@ -106,20 +106,20 @@ class Gateways:
         """Cause a fault in one of them; afterwards two gateways serve."""
         at = self._chance.randrange(len(self.serving))
         store = self.serving[at].store
-        assert isinstance(store, MemoryEngine)
-        store.gateways.is_beating = False
+        assert isinstance(store, ServiceEngine)
+        store.stop_heartbeats()
         if self._chance.randrange(2):
             # It pauses, and continues before it is declared dead.
             self._root.advance(LATE_S)
             await _turns(30)
-            store.gateways.is_beating = True
+            store.resume_heartbeats()
         else:
             self._root.advance(DEAD_S)
             await _turns(30)
             self.serving[at] = self._started(self._root.second(self._chance.choice((0.0, SKEW_S))))
             await self._stop(store)
 
-    async def _stop(self, store: MemoryEngine) -> None:
+    async def _stop(self, store: ServiceEngine) -> None:
         sweeping = self._sweeping.pop(store)
         sweeping.cancel()
         with suppress(asyncio.CancelledError, EngineError):

@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import share
 from strongroom.services.blob import leasing as blob_leasing
 from strongroom.services.core.leasing import AcquireLease, ReleaseLease
@@ -18,7 +17,8 @@ from strongroom.services.core.runner import Services
 from strongroom.services.file.shares.shares import CreateShare
 from strongroom.store.core import line_keys
 from tests.services import blob_calls, container_calls, file_calls, queue_calls
-from tests.services.container_calls import placed, settle
+from tests.services.container_calls import placed
+from tests.services.service_engine import ServiceEngine, settle
 
 LONG_S = 60
 
@@ -87,7 +87,7 @@ class Gateways:
 
     def __init__(self, count: int = 2) -> None:
         self.clock = ManualClock()
-        self._first = MemoryEngine(self.clock)
+        self._first = ServiceEngine(self.clock)
         self.all = [container_calls.services(self._first)]
         for _ in range(count - 1):
             self.join()
@@ -101,9 +101,9 @@ class Gateways:
         records = self._first.records()
         return [record for ref, record in records if ref.partition.keyspace == line_keys.LINES]
 
-    def store(self, at: int) -> MemoryEngine:
+    def store(self, at: int) -> ServiceEngine:
         store = self.all[at].store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         return store
 
     async def arrive(self, held: Held, at: int, wait_s: Any = LONG_S) -> asyncio.Task[Any]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from strongroom.auth.request import Service
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import page
 from strongroom.semantics.blob.pages import SequenceAction
 from strongroom.services.blob.copies.incremental import CopyIncrementally
@@ -20,6 +19,7 @@ from strongroom.store.integrity import Integrity
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT
 from tests.services.queue_calls import MemorySnapshot
+from tests.services.service_engine import ServiceEngine
 
 RESIZE = page.OPERATIONS[-2]
 RANGES = page.GET_PAGE_RANGES
@@ -80,6 +80,6 @@ async def copy_incrementally(on: Services, source: str, ticks: int, name: str) -
 
 def problems(on: Services) -> list[str]:
     """Return the doctor's findings."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     findings = Integrity(MemorySnapshot(on.store)).findings()
     return [f"{one.place}: {one.problem}" for one in findings]

@@ -7,7 +7,6 @@ from typing import Any
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.calls import Call
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues, retrievals
@@ -18,6 +17,7 @@ from strongroom.services.sweeper import Sweeper
 from strongroom.store.core import gateway_keys, keys
 from strongroom.store.integrity import Integrity
 from tests.services import container_calls as given
+from tests.services.service_engine import ServiceEngine
 
 QUEUE = "tasks"
 
@@ -102,14 +102,14 @@ async def sweep(on: Services) -> int:
 def problems(on: Services) -> list[str]:
     """Return the doctor's findings on a store in memory."""
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     return [f"{one.place}: {one.problem}" for one in Integrity(MemorySnapshot(store)).findings()]
 
 
 class MemorySnapshot:
     """A store in memory, in the form that the doctor inspects."""
 
-    def __init__(self, store: MemoryEngine) -> None:
+    def __init__(self, store: ServiceEngine) -> None:
         self._store = store
 
     def records(self) -> Iterator[tuple[Ref, Record]]:
@@ -125,7 +125,7 @@ class MemorySnapshot:
 def stored(on: Services) -> dict[Ref, Record]:
     """Return all records of a store in memory."""
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     return dict(store.records())
 
 

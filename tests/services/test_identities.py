@@ -10,7 +10,6 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Item, Key, Partition, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.identities import (
     ROWS_MAX,
     DamagedRecord,
@@ -20,13 +19,14 @@ from strongroom.services.identities import (
 )
 from strongroom.store.core import identity_rows, keys
 from strongroom.store.core.identity_rows import CHUNK_BYTES, CHUNKS_MAX
+from tests.services.service_engine import ServiceEngine
 
 T = TypeVar("T")
 
 
-def run(test: Callable[[MemoryEngine], Awaitable[T]]) -> T:
+def run(test: Callable[[ServiceEngine], Awaitable[T]]) -> T:
     async def bounded() -> T:
-        return await asyncio.wait_for(test(MemoryEngine(ManualClock())), 30)
+        return await asyncio.wait_for(test(ServiceEngine(ManualClock())), 30)
 
     return asyncio.run(bounded())
 
@@ -36,7 +36,7 @@ def putting(**rows: bytes) -> Callable[[Mapping[str, bytes]], dict[str, bytes]]:
 
 
 def test_rows_are_read_as_they_were_written_and_each_kind_by_itself() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         assert await store.accounts.read() == IdentityRows(None, {})
         await store.accounts.edit(putting(orders=b"1", more=b"2"))
@@ -51,7 +51,7 @@ def test_rows_are_read_as_they_were_written_and_each_kind_by_itself() -> None:
 
 
 def test_each_change_has_another_version_and_no_change_has_none() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         await store.accounts.edit(dict)
         assert await store.versions() == (None, None)
@@ -70,7 +70,7 @@ def test_each_change_has_another_version_and_no_change_has_none() -> None:
 
 @pytest.mark.parametrize("sizes", [(CHUNK_BYTES - 1, CHUNK_BYTES), (3 * CHUNK_BYTES, 9)])
 def test_a_row_that_grows_and_shrinks_over_records_is_whole(sizes: tuple[int, int]) -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         for size in (*sizes, *reversed(sizes)):
             wanted = {"a": b"first", "long": bytes(i % 251 for i in range(size)), "z": b"last"}
@@ -83,7 +83,7 @@ def test_a_row_that_grows_and_shrinks_over_records_is_whole(sizes: tuple[int, in
 
 
 def test_what_is_too_long_or_too_many_is_refused_and_changes_nothing() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         await store.accounts.edit(putting(orders=b"1"))
         before = await store.accounts.read()
@@ -97,7 +97,7 @@ def test_what_is_too_long_or_too_many_is_refused_and_changes_nothing() -> None:
 
 
 def test_a_change_of_thousands_of_rows_takes_several_commits() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         wanted = {f"{at:05}": bytes(2000) for at in range(ROWS_MAX)}
         await store.roles.edit(lambda _: wanted)
@@ -107,7 +107,7 @@ def test_a_change_of_thousands_of_rows_takes_several_commits() -> None:
 
 
 def test_a_change_that_another_one_overtakes_is_made_anew_upon_it() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
         reached, goes_on = asyncio.Event(), asyncio.Event()
 
@@ -135,7 +135,7 @@ def test_a_change_that_another_one_overtakes_is_made_anew_upon_it() -> None:
 
 
 def test_of_many_changes_at_once_none_is_lost() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         tables = [StoreIdentities(one).accounts for one in (engine, engine.second())]
         names = [f"account{at}" for at in range(24)]
         edits = [tables[at % 2].edit(putting(**{name: b"1"})) for at, name in enumerate(names)]
@@ -146,7 +146,7 @@ def test_of_many_changes_at_once_none_is_lost() -> None:
 
 
 def test_an_edit_that_raises_changes_nothing() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         store = StoreIdentities(engine)
 
         def refuse(before: Mapping[str, bytes]) -> dict[str, bytes]:
@@ -170,7 +170,7 @@ def test_a_row_of_which_a_part_is_missing_is_damaged() -> None:
 
 
 def test_a_version_of_another_program_is_no_row() -> None:
-    async def test(engine: MemoryEngine) -> None:
+    async def test(engine: ServiceEngine) -> None:
         step = Step(keys.ACCOUNTS, (Write(Key(False, b"orders"), b"\7{}"),))
         await engine.update(keys.ACCOUNTS, (), lambda records, stamp: Commit(None, (step,)))
         with pytest.raises(DamagedRecord, match="'orders'"):

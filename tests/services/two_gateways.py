@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from tests.effort import stride
+from tests.over_postgres import has_two_gateways, keeps_in_postgres
 
 SHORT: Final = ("test_appends", "test_entities", "test_queues")
 """The modules of which `make test` runs every test over two gateways as well."""
@@ -148,6 +149,8 @@ def counts(module: str, function: str) -> list[int]:
     """
     if module in (*OWN, *HELD) or function in (*_ENGINE.get(module, ()), *_EACH.get(module, ())):
         return [1]
+    if keeps_in_postgres():
+        return [2 if has_two_gateways() else 1]
     if stride() == 1:
         # The run over one gateway is in `make test`.
         return [2]

@@ -15,7 +15,7 @@ from strongroom.wire.smb.commands import Command
 from tests.servers.smb.client import connected, listener
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open, transfer
 from tests.servers.smb.test_conversations import run
-from tests.services.container_calls import settle
+from tests.services.service_engine import settle
 
 _CREDITS = 2
 

@@ -27,7 +27,7 @@ from tests.servers.smb.commands import TestCommands, create, file_id_of, transfe
 from tests.servers.smb.messages import PLAIN, tree_connect_body
 from tests.servers.smb.test_conversations import run
 from tests.servers.smb.test_pipe_commands import run as run_with_pipes
-from tests.services.container_calls import settle
+from tests.services.service_engine import settle
 from tests.wire.smb.test_pipe import bind
 
 PIECE_BYTES = 256 * 1024

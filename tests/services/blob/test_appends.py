@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from strongroom.engines.base import CommitUnknown, ContentMissing, Item, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.blob import (
     APPEND_POSITION_CONDITION_NOT_MET,
     BLOB_IS_SEALED,
@@ -34,6 +33,7 @@ from strongroom.values import BlobKind, ByteRange
 from tests.services import append_calls as log
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 LARGE = INLINE_BODY_BYTES_MAX + 1
@@ -120,14 +120,14 @@ def test_a_range_at_the_end_reads_few_records(monkeypatch: pytest.MonkeyPatch) -
         on, _ = await fresh()
         whole = await filled(on, "b", [3] * 2000)
         looked: list[int] = []
-        plain = MemoryEngine.read_range
+        plain = ServiceEngine.read_range
 
-        async def watched(self: MemoryEngine, *given: Any) -> list[Item]:
+        async def watched(self: ServiceEngine, *given: Any) -> list[Item]:
             page = await plain(self, *given)
             looked.append(len(page))
             return page
 
-        monkeypatch.setattr(MemoryEngine, "read_range", watched)
+        monkeypatch.setattr(ServiceEngine, "read_range", watched)
         found = await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob(ByteRange(5990, None)))
         assert await do.received(found) == whole[5990:]
         assert sum(looked) < 10
@@ -225,7 +225,7 @@ def test_many_appenders_get_offsets_that_follow_one_another() -> None:
 def test_appenders_on_two_gateways_get_offsets_that_follow_one_another() -> None:
     async def test() -> None:
         here, _ = await fresh()
-        assert isinstance(here.store, MemoryEngine)
+        assert isinstance(here.store, ServiceEngine)
         there = Services(here.store.second(), here.clock)
         await log.create(here, "b")
         parts = [text(size, size) for size in range(1, 33)]
@@ -404,7 +404,7 @@ def test_another_gateway_sweeps_nothing_that_a_stalled_download_has_still_to_rea
 
     async def test() -> None:
         here, _ = await fresh()
-        assert isinstance(here.store, MemoryEngine)
+        assert isinstance(here.store, ServiceEngine)
         store = here.store.second()
         there = Services(store, here.clock)
         store.gateways.owns = lambda name: True  # type: ignore[method-assign]  # a double
@@ -434,7 +434,7 @@ def test_a_block_that_is_missing_is_an_error_also_while_the_blob_grows() -> None
     async def test() -> None:
         on, _ = await fresh()
         await filled(on, "b", [100, 100])
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         plain = on.store.read_range
 
         async def lost(*given: Any) -> list[Item]:
@@ -454,7 +454,7 @@ def test_an_append_whose_outcome_is_unknown_happened_whole_or_not_at_all() -> No
         for cut in range(3):
             before, _ = await fresh()
             whole = await filled(before, "b", [5, LARGE])
-            assert isinstance(before.store, MemoryEngine)
+            assert isinstance(before.store, ServiceEngine)
             before.store.cut_after_steps(cut)
             try:
                 await log.add(before, "b", text(LARGE, 9))
@@ -482,7 +482,7 @@ def test_a_sweep_that_is_cut_off_is_finished_by_the_next(cut: int) -> None:
         await do.snapshot(before, "b")
         await log.add(before, "b", b"more")
         await do.delete(before, "b", INCLUDE)
-        assert isinstance(before.store, MemoryEngine)
+        assert isinstance(before.store, ServiceEngine)
         before.store.advance(1)
         before.store.cut_after_steps(cut)
         await sweeper.run_once()

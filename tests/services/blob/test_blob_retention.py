@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.service_properties import RetentionPolicy, ServiceProperties
@@ -29,6 +28,7 @@ from tests.services import append_calls
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, call, placed, refused, run
 from tests.services.queue_calls import problems
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeping.test_sweeping_sequences import SIZES, Model, act, check
 from tests.services.sweeps import drop_container, fresh, swept
 
@@ -333,7 +333,7 @@ def test_a_commit_that_is_cut_off(step: str, cut: int) -> None:
         await do.snapshot(before, "b")
         await do.stage(before, "b", "2", b"2" * BIG)
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await STEPS[step](before)

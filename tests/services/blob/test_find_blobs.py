@@ -15,7 +15,6 @@ from strongroom import limits
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import CommitUnknown, Record, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob as blob_operations
 from strongroom.operations.blob import tag
 from strongroom.semantics.blob import tag_queries
@@ -44,6 +43,7 @@ from tests.services.container_calls import (
     run,
     services,
 )
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 AFTER_SWEEP_S = 120
@@ -197,7 +197,7 @@ def test_a_crash_between_any_two_steps_leaves_the_index_exact(
         on, _ = await fresh()
         await put(on, "b", a="1", b="1")
         await put(on, "other", a="1")
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         on.store.cut_after_steps(cut)
         try:
             await change(on)
@@ -242,7 +242,7 @@ def test_the_index_without_its_job_would_keep_what_a_crash_left() -> None:
 
     async def test() -> None:
         on, _ = await fresh()
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         on.store.cut_after_steps(3)
         with pytest.raises(CommitUnknown):
             await put(on, "b", a="1", b="2")
@@ -355,7 +355,7 @@ def test_entries_of_an_older_token_do_not_count() -> None:
     """A late removal of old entries, on another gateway, removes no entry that counts."""
 
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         one, two = services(store), services(store.second())
         await create(one)
         await put(one, "b", a="1")
@@ -373,7 +373,7 @@ def test_one_of_many_writers_on_two_gateways_wins() -> None:
     """B-TAG-17."""
 
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         gateways = [services(store), services(store.second())]
         await create(gateways[0])
         await put(gateways[0], "b", state="0")

@@ -15,7 +15,8 @@ from strongroom.store.blob.blob_records import Upload
 from strongroom.values import TICKS_PER_S
 from tests.services import blob_calls as do
 from tests.services.blob.test_uploads import fresh, problems, records
-from tests.services.container_calls import create, placed, refused, run, services, settle
+from tests.services.container_calls import create, placed, refused, run, services
+from tests.services.service_engine import settle
 
 OPEN = Upload(1, 3, 5, 9, (1,), 50)
 CLOSED = Upload(1, 3, 5, 9, (1,), 50, 100, 2)
@@ -190,8 +191,7 @@ async def reads_of_a_list(both: list[Services]) -> int:
                 await do.stage(both[1], "b", f"{number:03}", b"y")
 
     staging = [asyncio.create_task(stage(number)) for number in range(1, 9)]
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settle()
     reads = 0
     await do.commit(both[0], "b", ["000"])
     committed.set()

@@ -14,7 +14,6 @@ from strongroom import limits
 from strongroom.clock import ManualClock, SystemClock
 from strongroom.engines.base import Page
 from strongroom.engines.embedded import open_store
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core.listing import START, Prefix
@@ -34,6 +33,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.values import Lease
 from tests.services import container_calls as given
+from tests.services.service_engine import ServiceEngine
 
 NAMES = st.text("aAb/é\U0001f600", min_size=1, max_size=6)
 
@@ -160,7 +160,7 @@ def test_a_page_works_only_so_much_and_goes_on(monkeypatch: pytest.MonkeyPatch) 
     given.run(scenario)
 
 
-class CountedScans(MemoryEngine):
+class CountedScans(ServiceEngine):
     """A store in memory that counts its scans and the records that they return."""
 
     scans = 0
@@ -295,7 +295,7 @@ async def under_writes(store: Any, pages_size: int) -> None:
 @pytest.mark.parametrize("pages_size", [1, 7, 5000])
 def test_what_stands_still_is_listed_exactly_once(pages_size: int) -> None:
     """B-LST-06."""
-    given.run(lambda: under_writes(MemoryEngine(ManualClock()), pages_size))
+    given.run(lambda: under_writes(ServiceEngine(ManualClock()), pages_size))
 
 
 @pytest.mark.parametrize("pages_size", [7, 5000])

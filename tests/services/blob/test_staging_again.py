@@ -18,6 +18,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.core import gateway_keys, keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import refused, run
+from tests.services.service_engine import settle
 from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 20_000
@@ -41,8 +42,7 @@ def when_blocks_have_been_read(on: Services, name: str, data: bytes) -> list[asy
         found = await real(partition, hidden, first, until, max_records)
         if not tasks and max_records > 100:
             tasks.append(asyncio.create_task(do.stage(on, "b", name, data)))
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await settle()
         return found
 
     on.store.read_range = read_range  # type: ignore[method-assign]  # a double
@@ -111,8 +111,7 @@ def test_a_list_is_not_overtaken_for_ever() -> None:
             raise AssertionError("the list was not committed in all that time")
 
         stagers = [asyncio.create_task(stage(number)) for number in range(1, 9)]
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         await do.commit(on, "b", ["000"])
         done.set()
         await asyncio.gather(*stagers)
@@ -230,8 +229,7 @@ def test_a_long_list_is_not_overtaken_for_ever(monkeypatch: pytest.MonkeyPatch) 
         async def stage_one(page: int) -> None:
             assert page < 100, "the list was not read in all that time"
             staging.append(asyncio.create_task(do.stage(on, "b", f"{100 + page}", b"y")))
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await settle()
 
         as_pages_are_read(on, stage_one)
         async with asyncio.timeout(30):

@@ -12,7 +12,6 @@ import pytest
 
 from strongroom import limits
 from strongroom.engines.base import Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import block
 from strongroom.services.blob.types import blocks, uploads
 from strongroom.services.core.runner import Services
@@ -26,6 +25,7 @@ from tests.services.container_calls import create, refused, run
 from tests.services.gateways.test_two_gateways import pair
 from tests.services.queue.test_ledgers import HeldCommits
 from tests.services.queue_calls import MemorySnapshot, overwrite, stored
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container
 
 WEEK_S = limits.UNCOMMITTED_LIFETIME_S
@@ -56,7 +56,7 @@ def counts(on: Services) -> dict[int, int]:
 
 def problems(on: Services) -> list[str]:
     """Return the doctor's findings."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     return [one.problem for one in Integrity(MemorySnapshot(on.store)).findings()]
 
 

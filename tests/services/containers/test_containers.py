@@ -9,7 +9,6 @@ import pytest
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown, Position
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import blob as blob_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
@@ -30,6 +29,7 @@ from strongroom.store.core import keys, records
 from strongroom.store.core.records import JobKind
 from strongroom.values import TICKS_PER_S, AccessPolicy, PublicAccess, etag_text
 from tests.services import container_calls as given
+from tests.services.service_engine import ServiceEngine, settle
 
 READS = Rule(LeaseUse.READ_CONTAINER, ConditionUse.REFUSED)
 DELETES = Rule(LeaseUse.DELETE_CONTAINER, ConditionUse.DATES)
@@ -172,7 +172,7 @@ def test_cut_off_inside_the_deletion_the_container_is_whole() -> None:
         on = given.services()
         await given.create(on)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(1)
         with pytest.raises(CommitUnknown):
             await act(on, "delete")
@@ -306,7 +306,7 @@ def test_a_read_waits_for_a_change_and_sees_it() -> None:
         made = await given.create(on)
         same = Conditions(if_none_match=(etag_text(made.etag),))
         waiter = asyncio.create_task(view(on, conditions=same, wait_s=30))
-        await given.settle()
+        await settle()
         assert not waiter.done()
         changed = await act(on, "set metadata")
         assert (await waiter).record.etag == changed.etag
@@ -326,7 +326,7 @@ def test_a_wait_ends_as_304_and_a_deletion_ends_it_at_once() -> None:
         refusal = await given.refused(view(on, conditions=same, wait_s=1))
         assert refusal == (304, "ConditionNotMet")
         waiter = asyncio.create_task(given.refused(view(on, conditions=same, wait_s=30)))
-        await given.settle()
+        await settle()
         await act(on, "delete")
         assert await waiter == (404, "ContainerNotFound")
 
@@ -344,7 +344,7 @@ def test_a_holder_that_waits_hears_that_its_lease_is_gone() -> None:
         waiter = asyncio.create_task(
             given.refused(view(on, conditions=same, wait_s=30, lease_id=A))
         )
-        await given.settle()
+        await settle()
         assert not waiter.done()
         on.store.advance(20)
         assert await waiter == (412, "LeaseLost")

@@ -8,7 +8,6 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.semantics.core.retention import remaining_days, retention_end
 from strongroom.services.blob.containers import containers, list_containers
@@ -19,6 +18,7 @@ from strongroom.services.sweeper import Sweeper
 from strongroom.values import TICKS_PER_S
 from tests.services import blob_calls as do
 from tests.services.container_calls import call, create, head_of, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 DAY_S = 24 * 60 * 60
@@ -148,7 +148,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
         keep(before, days)
         await do.put(before, "b", b"b" * BIG)
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await drop_container(before)

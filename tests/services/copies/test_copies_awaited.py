@@ -16,6 +16,7 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls as do
 from tests.services.container_calls import Bytes, Sender, run
+from tests.services.service_engine import settle
 from tests.services.sweeps import drop_container, fresh, swept
 
 LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
@@ -144,8 +145,7 @@ def test_a_clock_that_is_moved_ends_no_wait() -> None:
         on, sweeper = await fresh()
         answer = await waiting_for(on)
         on.store.advance(10 * LONG_S)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         assert not answer.done()
         await swept(on, sweeper)
         assert (await answered(answer)).copy_status == "success"
@@ -201,8 +201,7 @@ def test_a_small_copy_that_is_held_is_pending() -> None:
         made = await do.start_copy(on, "source", "copy")
         assert made.copy_status == "pending"
         work = asyncio.create_task(swept(on, sweeper))
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         assert await do.read(on, "copy") == b""
         hold.release()
         await work

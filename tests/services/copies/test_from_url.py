@@ -10,7 +10,6 @@ import pytest
 
 from strongroom.auth.request import Service
 from strongroom.engines.checksum import crc64
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import blob as blob_errors
 from strongroom.errors import copies as copy_errors
 from strongroom.errors import core as errors
@@ -34,6 +33,7 @@ from strongroom.store.blob.bodies.received import inline_body
 from strongroom.values import ByteRange, ContentProperties
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, placed, refused, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 URL = "http://127.0.0.1/account/photos/source"
@@ -93,7 +93,7 @@ async def stage_from(
 
 def nothing_is_held(on: Services) -> None:
     """Check that no reader is registered, and that no content waits for a commit."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     assert not on.held.of(Readers)._active
     assert not on.store.contents.adoptions.written
 
@@ -299,8 +299,8 @@ def test_the_source_of_a_missing_content_is_a_damaged_one() -> None:
         on, _ = await fresh()
         await locate_source(on)
         await make_source(on, "listed")
-        assert isinstance(on.store, MemoryEngine)
-        on.store.data.contents.clear()
+        assert isinstance(on.store, ServiceEngine)
+        on.store.lose_contents()
         with pytest.raises(Exception) as caught:
             await put_from(on, "b")
         error = caught.value

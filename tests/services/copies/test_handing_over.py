@@ -9,7 +9,6 @@ from unittest import mock
 import pytest
 
 from strongroom.engines.base import CommitUnknown, DataDamaged, Partition
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob
@@ -21,6 +20,7 @@ from strongroom.store.core import keys
 from strongroom.store.core.records import DamagedRecord
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import fresh, swept
 
 LARGE = b"x" * (COPY_AT_ONCE_BYTES_MAX + 1)
@@ -88,7 +88,7 @@ def test_a_source_is_given_up_when_another_gateway_has_copied_the_blob() -> None
     async def test() -> None:
         on, _ = await fresh()
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         other = Services(store.second(), on.clock)
         await do.put(on, "source", LARGE)
         await do.start_copy(on, "source", "copy")

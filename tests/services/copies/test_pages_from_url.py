@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from strongroom.auth.request import Service
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import from_url
 from strongroom.semantics.blob.pages import NO_SEQUENCE_CONDITIONS, SequenceConditions
 from strongroom.services.blob.bodies.intake import NO_DIGESTS, Digests
@@ -29,6 +28,7 @@ from strongroom.values import ByteRange, ContentProperties
 from tests.services import blob_calls as do
 from tests.services import page_calls as pages
 from tests.services.container_calls import ACCOUNT, refused, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 KIB = 1024
@@ -92,7 +92,7 @@ class Elsewhere:
 async def nothing_is_left(on: Services, sweeper: Any) -> None:
     """Check that there is no reader, no content without a record, and nothing after the container
     is deleted."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     assert not on.held.of(Readers)._active
     assert pages.problems(on) == []
     await drop_container(on)

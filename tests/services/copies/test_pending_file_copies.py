@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from strongroom.account_switches import Switches
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.operations.blob import copy as blob_copy
 from strongroom.operations.file import copy, file, rename, share
@@ -40,6 +39,7 @@ from tests.services.file_copy_calls import (
     resized,
 )
 from tests.services.handle_calls import mounted
+from tests.services.service_engine import ServiceEngine
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_copy_goes_on_after_a_restart_where_it_was() -> None:
         for at in range(0, size_bytes, MIB):
             await do.put(before, "a", at, random.Random(at).randbytes(MIB))
         await begin(before, HERE + "file/a", "b")
-        assert isinstance(before.store, MemoryEngine)
+        assert isinstance(before.store, ServiceEngine)
         on = Services(before.store.restarted(), before.clock)
         await done(on)
         assert await do.read(on, "b") == await do.read(on, "a")

@@ -9,12 +9,13 @@ from types import ModuleType
 
 import pytest
 
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.copies.sources import CopySources
 from strongroom.services.core.runner import Services
 from tests.services import blob_calls, container_calls, two_gateways
 from tests.services.alternating import SweeperOfBoth, next_call, sweeper_of
 from tests.services.container_calls import run
+from tests.services.memory_only import memory_only
+from tests.services.service_engine import ServiceEngine
 
 
 @pytest.fixture
@@ -24,7 +25,7 @@ def two(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def number(on: Services) -> int:
     """Return the number of the present gateway."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     return on.store.gateways.number
 
 
@@ -97,3 +98,10 @@ def test_what_runs_over_one_gateway_only_is_there() -> None:
             assert callable(getattr(found, function)), (module, function)
             assert two_gateways.counts(module, function) == [1]
     assert 2 in two_gateways.counts("test_queues", "any other")
+
+
+def test_what_holds_in_memory_only_is_there() -> None:
+    for module, names in memory_only():
+        found = module_of(module)
+        for name in names:
+            assert callable(getattr(found, name.partition("[")[0])), (module, name)

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from typing import Any
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.claims import Claims
 from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine, settle
 
 WATCHED = ("update", "read", "read_range", "scan", "wait", "now")
 
@@ -24,7 +24,7 @@ WATCHED = ("update", "read", "read_range", "scan", "wait", "now")
 def forgetful() -> tuple[Services, list[int]]:
     """Return services whose disposable state is cleared at each step; and how often it was not
     empty."""
-    store = MemoryEngine(ManualClock())
+    store = ServiceEngine(ManualClock())
     on = container_calls.services(store)
     thrown = [0]
 
@@ -104,7 +104,7 @@ def test_a_crowd_that_waits_for_a_lease_gets_it_one_by_one() -> None:
             lease_id = await blob_calls.acquire(on, "b", wait_s=30)
             assert not held, "two hold it"
             held.append(lease_id)
-            await container_calls.settle()
+            await settle()
             served.append(number)
             held.remove(lease_id)
             await blob_calls.release(on, "b", lease_id)

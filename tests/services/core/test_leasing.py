@@ -10,7 +10,6 @@ import pytest
 from strongroom.auth.request import Service
 from strongroom.clock import SystemClock
 from strongroom.engines.base import Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import core as errors
 from strongroom.errors import leases as lease_errors
 from strongroom.errors.core import StorageError
@@ -35,6 +34,7 @@ from strongroom.store.blob import blob_records
 from strongroom.store.core import keys, records
 from strongroom.values import Lease, etag_text
 from tests.services import container_calls as given
+from tests.services.service_engine import ServiceEngine, settle
 
 A = "aaaaaaaa-0000-0000-0000-000000000000"
 B = "bbbbbbbb-0000-0000-0000-000000000000"
@@ -295,7 +295,7 @@ def test_conditions_are_judged_before_the_lease() -> None:
 async def waiting(target: Target, action: Any, **more: Any) -> asyncio.Task[LeaseResult]:
     """Start an acquisition that waits, and return when it is in the queue."""
     task = asyncio.create_task(target.act(action, wait_s=30, **more))
-    await given.settle()
+    await settle()
     return task
 
 
@@ -314,7 +314,7 @@ def test_waiters_are_served_in_order_of_arrival(kind: str) -> None:
             won = await task
             assert won.lease_id is not None
             holder = won.lease_id
-            await given.settle()
+            await settle()
             assert sum(other.done() for other in tasks) == tasks.index(task) + 1
 
     given.run(scenario)
@@ -330,7 +330,7 @@ def test_an_expiry_and_a_break_wake_the_first(kind: str, action: AcquireLease) -
         await target.be("breaking")
         task = await waiting(target, action)
         target.on.store.advance(5)
-        await given.settle()
+        await settle()
         assert not task.done()
         target.on.store.advance(5)
         assert (await task).lease_id == action.proposed_id
@@ -344,7 +344,7 @@ def test_an_expiry_wakes_though_nobody_writes_and_no_clock_is_moved() -> None:
     async def scenario() -> None:
         clock = SystemClock()
         target = Target("container")
-        target.on = Services(MemoryEngine(clock), clock)
+        target.on = Services(ServiceEngine(clock), clock)
         await target.make()
         await target.act(AcquireLease(15, A))
         target.on.store.advance(14.7)
@@ -375,7 +375,7 @@ def test_one_that_has_gone_is_passed_over(kind: str) -> None:
         await target.act(AcquireLease(-1, A))
         first, second = [await waiting(target, AcquireLease(-1)) for _ in range(2)]
         first.cancel()
-        await given.settle()
+        await settle()
         assert first.cancelled() and not second.done()
         await target.act(ReleaseLease(), A)
         won = await second
@@ -393,7 +393,7 @@ def test_a_holder_that_prolongs_does_not_queue_behind_the_others(kind: str) -> N
         other = await waiting(target, AcquireLease(-1, B))
         assert (await target.act(AcquireLease(60, A), wait_s=30)).lease_id == A
         target.on.store.advance(30)
-        await given.settle()
+        await settle()
         assert not other.done()
         target.on.store.advance(30)
         assert (await other).lease_id == B
@@ -444,7 +444,7 @@ def test_one_whose_time_ends_in_the_queue_is_authorized_again() -> None:
         late = asyncio.create_task(
             given.refused(target.act(AcquireLease(15), wait_s=1, authorize=judge))
         )
-        await given.settle()
+        await settle()
         changed = SetPlaceMetadata((("x", "y"),))
         await containers.set_metadata(target.on, await given.placed(target.on, changed))
         assert await late == (403, "AuthenticationFailed")

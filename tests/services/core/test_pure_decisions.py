@@ -10,7 +10,6 @@ from strongroom.account_switches import Switches
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, EngineError, Key, Partition, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.limits import UNCOMMITTED_LIFETIME_S
 from strongroom.operations.blob import blob
@@ -56,6 +55,7 @@ from tests.services.purity import (
     outside_of_decisions,
     twice,
 )
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container
 from tests.services.table import test_entities
 
@@ -142,7 +142,7 @@ async def waited_in_line() -> None:
     await held.make(gateways.all[0])
     got = await held.get(gateways.all[0], 0)
     lost = await gateways.arrive(held, 1)
-    gateways.store(1).gateways.is_beating = False
+    gateways.store(1).stop_heartbeats()
     gateways.store(0).advance(DEAD_S)
     with pytest.raises(EngineError):
         await lost
@@ -193,8 +193,8 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
     def note(decide: Any) -> None:
         ran.add(type(decide.__self__))
 
-    counting = twice(MemoryEngine.update, note)
-    monkeypatch.setattr(MemoryEngine, "update", counting)
+    counting = twice(ServiceEngine.update, note)
+    monkeypatch.setattr(ServiceEngine, "update", counting)
     run(lambda: everything(container_calls.services()))
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
@@ -244,7 +244,7 @@ def test_one_that_reads_the_clock_or_the_accounts_is_found_out() -> None:
 
 def _is_found_out(decide: Any) -> bool:
     async def test() -> None:
-        await MemoryEngine(ManualClock()).update(PARTITION, [], decide)
+        await ServiceEngine(ManualClock()).update(PARTITION, [], decide)
 
     try:
         run(test)

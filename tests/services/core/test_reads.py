@@ -6,7 +6,6 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Key, Partition, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import QUEUE_NOT_FOUND, StorageError
 from strongroom.services.core.decisions import (
     UNDECODED,
@@ -21,6 +20,7 @@ from strongroom.store.core import records
 from strongroom.store.core.records import DamagedRecord, QueueRecord, TableRecord
 from strongroom.values import Purpose
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine
 
 PLACE = Partition(b"places", b"one")
 QUEUE, TABLE = QueueRecord(1, 2, b"secret"), TableRecord(3, "Things")
@@ -156,7 +156,7 @@ class Renamed(Decision[str], frozen=True):
 
 def test_a_decision_gets_its_records_from_the_engine_under_its_names() -> None:
     async def test() -> None:
-        on = Services(MemoryEngine(ManualClock()), ManualClock())
+        on = Services(ServiceEngine(ManualClock()), ManualClock())
         given = Step(
             PLACE,
             (

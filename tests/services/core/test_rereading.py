@@ -11,7 +11,6 @@ import pytest
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Record, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import copies as copy_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
@@ -25,6 +24,7 @@ from strongroom.store.blob.bodies.readers import Readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, placed, refused, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh
 
 BIG = 20_000
@@ -55,7 +55,7 @@ def watch_reads(on: Services, kind: bytes, act: Act = nothing) -> None:
 
 async def lose(on: Services, kind: bytes) -> None:
     """Remove the hidden records of a kind, as the container's sweep and damage do."""
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     for ref, _ in list(on.store.records()):
         if ref.key.hidden and ref.key.name[:1] == kind:
             await remove(on, ref)
@@ -67,8 +67,8 @@ async def remove(on: Services, ref: Ref) -> None:
 
 
 async def lose_contents(on: Services) -> None:
-    assert isinstance(on.store, MemoryEngine)
-    on.store.data.contents.clear()
+    assert isinstance(on.store, ServiceEngine)
+    on.store.lose_contents()
 
 
 async def drop(on: Services, kind: bytes) -> None:

@@ -12,7 +12,6 @@ import pytest
 from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import immutability
 from strongroom.operations.file import share
 from strongroom.semantics.blob.immutability import Immutability
@@ -41,6 +40,7 @@ from tests.services import queue_calls as queue
 from tests.services import version_calls as versions
 from tests.services.container_calls import ACCOUNT, create, run
 from tests.services.purity import WatchedClock
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, swept
 from tests.services.table import test_entities as table
 
@@ -53,7 +53,9 @@ BIG = b"b" * 30_000
 
 def services(allows_reset: bool = True, switches: Switches = KEEPING) -> Services:
     clock = WatchedClock()
-    return Services(MemoryEngine(clock, allows_reset=allows_reset), clock, lambda account: switches)
+    return Services(
+        ServiceEngine(clock, allows_reset=allows_reset), clock, lambda account: switches
+    )
 
 
 async def fill(on: Services) -> None:
@@ -80,8 +82,8 @@ async def fill(on: Services) -> None:
 
 def stored(on: Services) -> list[Any]:
     store = on.store
-    assert isinstance(store, MemoryEngine)
-    return [*store.data.all_records(), *store.data.contents]
+    assert isinstance(store, ServiceEngine)
+    return [*store.records(), *store.content_ids()]
 
 
 def test_the_space_of_everything_comes_back_by_the_sweep() -> None:
@@ -276,7 +278,7 @@ def test_a_crash_in_a_commit_leaves_a_place_whole_or_gone(steps: int) -> None:
         await create(on)
         await blob.put(on, "b", BIG)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(steps)
         with pytest.raises(CommitUnknown):
             await reset(on, ALL)

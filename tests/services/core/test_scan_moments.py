@@ -13,7 +13,6 @@ from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import SCAN_BYTES_MAX, Face, Page, Position
 from strongroom.engines.conditions import Condition
-from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core.listing import Prefix
 from strongroom.semantics.table.entities import EntityChange
 from strongroom.services.blob.list_blobs import ListBlobs, list_blobs
@@ -26,6 +25,7 @@ from strongroom.services.table.query_entities import QueryEntities, query_entiti
 from strongroom.services.table.tables import CreateTable, QueryTables
 from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import call, placed, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container
 from tests.services.table import test_entities
 
@@ -33,7 +33,7 @@ ROWS = ("a", "b", "c")
 Between = Callable[[], Awaitable[None]]
 
 
-class Moments(MemoryEngine):
+class Moments(ServiceEngine):
     """Lets others commit before each partition of a scan is read."""
 
     between: Between | None = None

@@ -9,12 +9,12 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Key, Partition, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.process_state import ProcessState
 from strongroom.services.core.waiting import MustWait, Waiting
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine, settle
 
 RECORD = Ref(Partition(b"x", b"y"), Key(False, b"z"))
 LONG_S = 60
@@ -40,7 +40,7 @@ async def looked_again(waiting: Waiting, between: Callable[[], object], looks: i
 
 def test_a_clock_that_is_moved_in_between_is_noticed() -> None:
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         assert await looked_again(Waiting(store, ProcessState()), lambda: store.advance(30)) == 2
 
     run(test)
@@ -48,7 +48,7 @@ def test_a_clock_that_is_moved_in_between_is_noticed() -> None:
 
 def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         looks: list[None] = []
 
         async def attempt() -> int:
@@ -66,7 +66,7 @@ def test_one_that_is_moved_within_the_look_is_noticed_too() -> None:
 
 def test_a_stop_in_between_sends_the_waiter_home() -> None:
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         waiting = Waiting(store, ProcessState())
 
         def stop() -> None:
@@ -82,7 +82,7 @@ def test_a_stop_in_between_sends_the_waiter_home() -> None:
 
 def test_nothing_else_makes_it_look_again() -> None:
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         looks: list[None] = []
 
         async def attempt() -> None:
@@ -92,8 +92,7 @@ def test_nothing_else_makes_it_look_again() -> None:
         sleeping = asyncio.create_task(
             Waiting(store, ProcessState()).until_answered(LONG_S, attempt)
         )
-        for _ in range(50):
-            await asyncio.sleep(0)
+        await settle()
         assert len(looks) == 1 and not sleeping.done()
         sleeping.cancel()
 

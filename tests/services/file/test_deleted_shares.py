@@ -9,7 +9,6 @@ import pytest
 
 from strongroom.account_switches import Switches
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import share
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
@@ -20,6 +19,7 @@ from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 from tests.services.queue_calls import overwrite
+from tests.services.service_engine import ServiceEngine
 
 DAY_S = 24 * 60 * 60
 TEXT = b"kept " * 20_000
@@ -108,7 +108,7 @@ def test_a_kept_share_that_no_job_ends_is_found() -> None:
         on = await with_a_file(1)
         await drop(on)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         (job,) = [ref for ref, _ in store.records() if ref.partition.keyspace == b"j"]
         await overwrite(on, job, None)
         assert [one for one in do.problems(on) if "no job ends that" in one]
@@ -125,7 +125,7 @@ def test_a_deletion_that_is_cut_off(cut: int, days: int) -> None:
     async def scenario() -> None:
         before = await with_a_file(days)
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await drop(before)
@@ -154,7 +154,7 @@ def test_an_end_of_the_retention_that_is_cut_off(cut: int) -> None:
         before = await with_a_file(7)
         await drop(before)
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.advance(8 * DAY_S)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from strongroom.engines.base import Key, Ref, Step, Write
-from strongroom.engines.memory import MemoryEngine
+from strongroom.engines.base import Key, Ref
 from strongroom.operations.file import share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.shares.share_snapshots import SnapshotShare
@@ -19,6 +18,7 @@ from strongroom.store.file import file_records
 from strongroom.store.tree import tree_records
 from tests.services import container_calls as given
 from tests.services import file_calls as do
+from tests.services.service_engine import ServiceEngine
 
 
 class Damaged:
@@ -30,21 +30,21 @@ class Damaged:
     """
 
     def __init__(self, on: Services, generation: int, ids: dict[str, int]) -> None:
-        assert isinstance(on.store, MemoryEngine)
-        self._data = on.store.data
+        assert isinstance(on.store, ServiceEngine)
+        self._store = on.store
         self.generation = generation
         self.ids = ids
 
     def put(self, ref: Ref, value: bytes | None) -> None:
         """Write a record in its place; None removes it."""
-        self._data.write(Step(ref.partition, (Write(ref.key, value),)), 1)
+        self._store.put_record(ref, value)
 
     def drop(self, *refs: Ref) -> None:
         for ref in refs:
             self.put(ref, None)
 
     def change(self, ref: Ref, codec: Any, **fields: Any) -> None:
-        found = self._data.get(ref)
+        found = self._store.get_record(ref)
         assert found is not None
         self.put(ref, codec.encode(msgspec.structs.replace(codec.decode(found.value), **fields)))
 
@@ -90,7 +90,7 @@ def _moved_bytes(on: Damaged) -> None:
     """Move the bytes of one file to another."""
     one, other = on.attributes("b").partition, on.attributes("old").partition
     leaf = keys.map_leaf(on.ids["old"], 0)
-    found = on._data.get(Ref(other, leaf))
+    found = on._store.get_record(Ref(other, leaf))
     assert found is not None
     on.put(Ref(one, leaf), found.value)
 
@@ -184,11 +184,11 @@ def test_what_a_job_will_remove_is_no_damage() -> None:
         await do.write(on, "a", b"a" * 9000)
         await do.delete(on, "a")
         assert do.problems(on) == []
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         jobs = [ref for ref, _ in on.store.records() if ref.partition.keyspace == keys.JOBS]
         assert jobs
         for ref in jobs:
-            on.store.data.write(Step(ref.partition, (Write(ref.key, None),)), 1)
+            on.store.put_record(ref, None)
         assert any("no job cleans up" in one for one in do.problems(on))
 
     given.run(scenario)

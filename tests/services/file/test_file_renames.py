@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename
 from strongroom.services.core.leasing import AcquireLease
 from strongroom.services.core.runner import Services
@@ -20,6 +19,7 @@ from strongroom.services.file.rest.renaming import RenameNode, RenameSource
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls as do
+from tests.services.service_engine import ServiceEngine
 
 A, B = "aaaaaaaa-0000-0000-0000-000000000000", "bbbbbbbb-0000-0000-0000-000000000000"
 READ_ONLY = SetFileProperties(smb=SmbProperties(attributes="ReadOnly"))
@@ -185,7 +185,7 @@ def test_cut_off_inside_a_rename_one_name_leads_to_the_file(steps: int) -> None:
         on = await do.services()
         await tree(on)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(steps)
         with pytest.raises(CommitUnknown):
             await move(on, "a/b/f", "c/g", replaces=True)

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import directory, file, share
 from strongroom.semantics.core.listing import START, Position
 from strongroom.semantics.file.attributes import Attribute
@@ -23,6 +22,7 @@ from strongroom.values import ByteRange
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 from tests.services.queue_calls import overwrite
+from tests.services.service_engine import ServiceEngine
 
 KIB = 1024
 A, B = "aaaaaaaa-0000-0000-0000-000000000000", "bbbbbbbb-0000-0000-0000-000000000000"
@@ -216,7 +216,7 @@ def test_cut_off_inside_a_creation_no_name_leads_to_nothing(steps: int) -> None:
         on = await do.services()
         await do.mkdir(on, "d")
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(steps)
         with pytest.raises(CommitUnknown):
             await do.create(on, "d/f", 10)
@@ -238,7 +238,7 @@ def test_cut_off_inside_a_deletion_a_job_removes_what_is_left(steps: int) -> Non
         on = await do.services()
         await do.write(on, "f", b"x" * 100_000)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(steps)
         with pytest.raises(CommitUnknown):
             await do.delete(on, "f")
@@ -418,7 +418,7 @@ def test_damage_is_found() -> None:
         await do.mkdir(on, "d")
         await do.write(on, "d/f", b"x" * 100_000)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         whole = [(ref, record) for ref, record in store.records() if ref in do.of_files(on)]
         assert len(whole) > 6
         for ref, record in whole:

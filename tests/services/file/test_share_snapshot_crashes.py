@@ -7,7 +7,6 @@ import contextlib
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file
 from strongroom.services.core.runner import Services
 from strongroom.services.file.rest.files import SetFileProperties
@@ -16,6 +15,7 @@ from tests.services import container_calls as given
 from tests.services import file_calls as do
 from tests.services.file.test_file_renames import move
 from tests.services.file.test_share_snapshots import drop, listed, sweep, take
+from tests.services.service_engine import ServiceEngine
 from tests.services.share_model import held
 
 
@@ -27,7 +27,7 @@ def test_cut_off_inside_taking_a_snapshot_it_is_there_or_not(cut: int) -> None:
         before = await do.services()
         await do.write(before, "f", b"text")
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await take(before)
@@ -67,7 +67,7 @@ def test_cut_off_inside_a_change_the_snapshot_is_whole(what: str, cut: int) -> N
         taken = await take(on)
         kept = await held(on)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await change(on, taken.snapshot)
@@ -106,7 +106,7 @@ def test_a_sweep_that_is_cut_off_is_finished_by_the_next(cut: int) -> None:
         await do.rmdir(on, "d")
         await drop(on, taken.snapshot)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.advance(1)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):

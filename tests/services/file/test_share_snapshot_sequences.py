@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.rest.files import SetFileMetadata, SetFileProperties
@@ -18,6 +17,7 @@ from strongroom.values import Metadata
 from tests.effort import examples
 from tests.services import container_calls as calls
 from tests.services import file_calls as do
+from tests.services.service_engine import ServiceEngine
 from tests.services.share_model import Files, held
 
 SIZES = (600, 5, 9_000, 70_000, 140_000, 0)
@@ -218,7 +218,7 @@ async def empty(on: Services, model: Model) -> None:
         await (do.rmdir(on, path) if model.tree[path].data is None else do.delete(on, path))
     await sweep(on)
     store = on.store
-    assert isinstance(store, MemoryEngine)
+    assert isinstance(store, ServiceEngine)
     assert list(store.content_ids()) == []
     named = [ref for ref in do.of_files(on) if ref.key.name != b"s"]
     assert named == [] and do.problems(on) == []

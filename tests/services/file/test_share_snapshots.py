@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from strongroom.account_switches import Switches
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, share
 from strongroom.services.core.leasing import AcquireLease, BreakLease
 from strongroom.services.core.place_records import SetPlaceMetadata
@@ -37,6 +36,7 @@ from tests.services import file_calls as do
 from tests.services import handle_calls as smb
 from tests.services.file.test_file_renames import move
 from tests.services.queue_calls import overwrite
+from tests.services.service_engine import ServiceEngine
 from tests.services.share_model import held
 
 KIB = 1024
@@ -98,7 +98,7 @@ def test_a_snapshot_shows_what_the_share_was() -> None:
         await drop(on, first.snapshot)
         await sweep(on)
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         assert list(store.content_ids()) == [] and do.problems(on) == []
 
     given.run(scenario)
@@ -233,7 +233,7 @@ def test_snapshots_of_a_kept_share_come_back_with_it() -> None:
         await sweep(on, 2 * 24 * 3600)
         assert do.stored(on) == [] and do.problems(on) == []
         store = on.store
-        assert isinstance(store, MemoryEngine) and list(store.content_ids()) == []
+        assert isinstance(store, ServiceEngine) and list(store.content_ids()) == []
 
     given.run(scenario)
 
@@ -399,7 +399,7 @@ def test_damage_in_what_is_kept_is_found() -> None:
         await sweep(on)
         assert do.problems(on) == []
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         past = [
             (ref, record)
             for ref, record in store.records()

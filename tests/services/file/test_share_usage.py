@@ -7,7 +7,6 @@ import contextlib
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.file import file, rename, share
 from strongroom.services.core.runner import Services
 from strongroom.services.file.rest.files import SetFileProperties
@@ -17,6 +16,7 @@ from strongroom.store.core import share_keys
 from tests.services import container_calls as given
 from tests.services import file_calls as do
 from tests.services.queue_calls import overwrite
+from tests.services.service_engine import ServiceEngine
 
 
 async def usage(on: Services) -> int:
@@ -102,7 +102,7 @@ def test_cut_off_inside_a_resize_the_usage_is_that_of_what_is_counted(cut: int) 
         before = await do.services()
         await do.write(before, "f", b"x" * 100)
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         asked = SetFileProperties(size_bytes=50)
         with contextlib.suppress(CommitUnknown):

@@ -11,7 +11,6 @@ import pytest
 
 from strongroom import limits
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import StorageError
 from strongroom.semantics.queue.messages import NEVER
 from strongroom.services.core.runner import Services
@@ -22,6 +21,7 @@ from tests.effort import scaled
 from tests.services import blob_calls, container_calls, queue_calls
 from tests.services.container_calls import run
 from tests.services.queue_calls import MemorySnapshot
+from tests.services.service_engine import ServiceEngine
 
 CLIENTS = 6
 STEPS = 25
@@ -93,7 +93,7 @@ async def swept(gateways: list[Services]) -> None:
 
 
 def problems(on: Services) -> list[str]:
-    assert isinstance(on.store, MemoryEngine)
+    assert isinstance(on.store, ServiceEngine)
     found = Integrity(MemorySnapshot(on.store)).findings()
     return [f"{one.place}: {one.problem}" for one in found]
 
@@ -104,7 +104,7 @@ def test_the_doctor_finds_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(limits, "UNCOMMITTED_BLOCKS_MAX", BLOCKS_MAX)
 
     async def scenario() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         engines = [store, store.second(), store.second()]
         gateways = [container_calls.services(one) for one in engines]
         await container_calls.create(gateways[0])

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.runner import Services
 from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls as given
 from tests.services.container_calls import Bytes, Sender, run
+from tests.services.service_engine import ServiceEngine
 
 LOSSES = 40
 
@@ -27,7 +27,7 @@ async def beside_a_rival(messages: int, losses: int, number: int = 0) -> tuple[S
     Arguments:
         number: of the gateway of these services.
     """
-    stores = [MemoryEngine(ManualClock())]
+    stores = [ServiceEngine(ManualClock())]
     stores.append(stores[0].second())
     rival = given.services(stores[1 - number])
     ours = Losing(stores[number], lambda: given.get(rival, 32 if messages < 32 else 1))
@@ -44,7 +44,7 @@ class Losing:
 
     left = 0
 
-    def __init__(self, store: MemoryEngine, rival: Callable[[], Awaitable[Any]]) -> None:
+    def __init__(self, store: ServiceEngine, rival: Callable[[], Awaitable[Any]]) -> None:
         self._store = store
         self._rival = rival
         self.lost = [0]

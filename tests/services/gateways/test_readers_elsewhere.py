@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from strongroom.engines.memory import MemoryEngine
 from strongroom.operations.blob import blob
 from strongroom.services.blob import blobs
 from strongroom.services.blob.blobs import Download
@@ -16,6 +15,7 @@ from strongroom.store.blob.bodies import readers
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
 from tests.services.container_calls import run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 30_000
@@ -26,7 +26,7 @@ WHOLE = b"".join(one.encode() * BIG for one in IDS)
 async def two_gateways() -> tuple[Services, Services, Sweeper]:
     """Return services of one gateway, of another, and the sweeper of the other."""
     first, _ = await fresh()
-    assert isinstance(first.store, MemoryEngine)
+    assert isinstance(first.store, ServiceEngine)
     store = first.store.second()
     second = Services(store, first.clock)
     # In this test the second gateway does all jobs.

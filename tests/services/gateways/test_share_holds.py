@@ -10,7 +10,6 @@ import pytest
 from strongroom.auth.request import Service
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Unavailable
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors.core import SERVER_BUSY, StorageError
 from strongroom.operations.file import copy, directory, file, handle, share
 from strongroom.semantics.core import copies
@@ -36,9 +35,10 @@ from strongroom.store.core import keys
 from tests.services import container_calls, gateway_files
 from tests.services import file_calls as do
 from tests.services import handle_calls as smb
-from tests.services.container_calls import refused, run, settle
+from tests.services.container_calls import refused, run
 from tests.services.gateways.test_two_gateways import Gate, pair
 from tests.services.queue_calls import jobs
+from tests.services.service_engine import ServiceEngine, settle
 
 LATE_S, DEAD_S = 6, 11
 BUSY = (503, "ServerBusy")
@@ -56,14 +56,14 @@ async def with_file() -> list[Services]:
 
 def pause(on: Services, seconds: float) -> None:
     """Stop the gateway's heartbeats, and move the clock by so many seconds."""
-    assert isinstance(on.store, MemoryEngine)
-    on.store.gateways.is_beating = False
+    assert isinstance(on.store, ServiceEngine)
+    on.store.stop_heartbeats()
     on.store.advance(seconds)
 
 
 def resume(on: Services) -> None:
-    assert isinstance(on.store, MemoryEngine)
-    on.store.gateways.is_beating = True
+    assert isinstance(on.store, ServiceEngine)
+    on.store.resume_heartbeats()
 
 
 def test_another_gateway_refuses_what_concerns_files_and_says_when_to_retry() -> None:
@@ -208,7 +208,7 @@ def test_what_the_old_holder_wrote_is_before_a_snapshot_that_the_new_one_takes()
     """The clock of the old holder is far ahead, and its last heartbeat is before its writes."""
 
     async def test() -> None:
-        store = MemoryEngine(ManualClock())
+        store = ServiceEngine(ManualClock())
         other = container_calls.services(store)
         ahead = container_calls.services(store.second(skew_s=60.0))
         await do.run(other, share.CREATE_SHARE, "", CreateShare())

@@ -12,8 +12,9 @@ from strongroom.engines.base import Unavailable
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from tests.services import blob_calls
-from tests.services.container_calls import run, settle
+from tests.services.container_calls import run
 from tests.services.queue_calls import jobs
+from tests.services.service_engine import settle
 from tests.services.sweeps import drop_container, fresh, swept
 
 

@@ -15,10 +15,11 @@ from strongroom.services.core import turns
 from strongroom.services.line_sweep import remove_ended_lines, sweep_lines
 from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls
-from tests.services.container_calls import run, settle
+from tests.services.container_calls import run
 from tests.services.engine_calls import EngineCalls
 from tests.services.gateway_histories import DEAD_S, LATE_S, until
 from tests.services.lines import HELD, LONG_S, Gateways, served
+from tests.services.service_engine import settle
 
 KINDS = pytest.mark.parametrize("kind", HELD)
 WAITERS = 12
@@ -106,7 +107,7 @@ def test_a_gateway_that_stands_still_holds_up_others_until_it_is_dead(kind: str)
         gateways, got = await started(kind)
         lost = await gateways.arrive(held, 0)
         waiters = [await gateways.arrive(held, 1) for _ in range(2)]
-        gateways.store(0).gateways.is_beating = False
+        gateways.store(0).stop_heartbeats()
         gateways.store(1).advance(LATE_S)
         with pytest.raises(EngineError):
             await lost
@@ -129,7 +130,7 @@ def test_the_death_of_a_gateway_is_noticed_though_no_record_changes() -> None:
         gateways, got = await started("blob")
         lost = await gateways.arrive(held, 0)
         waiter = await gateways.arrive(held, 1)
-        gateways.store(0).gateways.is_beating = False
+        gateways.store(0).stop_heartbeats()
         # The clock goes on, and wakes nobody.
         gateways.clock.advance(LATE_S)
         await held.give(gateways.all[1], got)
@@ -264,7 +265,7 @@ def test_what_a_dead_gateway_left_is_swept_and_what_others_wait_in_is_not() -> N
         waiters += [await gateways.arrive(HELD["messages"], at) for at in (0, 1)]
         await remove_ended_lines(gateways.all[1])
         assert len(gateways.lines()) == 2
-        gateways.store(0).gateways.is_beating = False
+        gateways.store(0).stop_heartbeats()
         gateways.store(1).advance(DEAD_S)
         await asyncio.gather(*waiters[:2], return_exceptions=True)
         await sweep_lines(gateways.all[1])

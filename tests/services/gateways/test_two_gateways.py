@@ -9,8 +9,6 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.memory import MemoryEngine
-from strongroom.engines.memory.gateways import MemoryGateway
 from strongroom.engines.memory.updates import MemoryUpdates
 from strongroom.errors.core import CONTAINER_NOT_FOUND
 from strongroom.semantics.table.entities import EntityChange
@@ -20,7 +18,8 @@ from strongroom.services.table import tables
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import Job, JobKind
 from tests.services import blob_calls, container_calls, queue_calls
-from tests.services.container_calls import refused, run, settle
+from tests.services.container_calls import refused, run
+from tests.services.service_engine import ServiceEngine, settle
 from tests.services.sweeps import drop_container
 from tests.services.table import test_entities
 
@@ -32,13 +31,13 @@ class UncheckedUpdates(MemoryUpdates):
         return True
 
 
-class Unchecked(MemoryEngine):
+class Unchecked(ServiceEngine):
     """An engine that does not check the records of other partitions when it commits."""
 
     _updates_type = UncheckedUpdates
 
 
-def pair(engine: type[MemoryEngine] = MemoryEngine) -> list[Services]:
+def pair(engine: type[ServiceEngine] = ServiceEngine) -> list[Services]:
     store = engine(ManualClock())
     return [container_calls.services(store), container_calls.services(store.second())]
 
@@ -51,7 +50,7 @@ class Gate:
     """
 
     def __init__(self, on: Services, all_of_them: bool = False) -> None:
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         self.reached = asyncio.Event()
         self._open = asyncio.Event()
         self._all = all_of_them
@@ -129,8 +128,8 @@ def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
         gate = Gate(both[0], all_of_them=True)
         dying = asyncio.create_task(first.run_once())
         await gate.reached.wait()
-        assert isinstance(both[0].store.gateways, MemoryGateway)
-        both[0].store.gateways.is_beating = False
+        assert isinstance(both[0].store, ServiceEngine)
+        both[0].store.stop_heartbeats()
         # The first one's unfinished jobs are repeated: whether they were done is unknown.
         second.lanes = set()
         going_on = asyncio.create_task(second.run_once())
@@ -150,8 +149,10 @@ def test_the_jobs_of_a_gateway_that_died_are_done_by_the_other() -> None:
     run(test)
 
 
-@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
-def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[MemoryEngine]) -> None:
+@pytest.mark.parametrize("engine", [ServiceEngine, Unchecked])
+def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(
+    engine: type[ServiceEngine],
+) -> None:
     """B-DEC-04: it is refused, or if an engine accepts it, it is swept."""
 
     async def test() -> None:
@@ -166,7 +167,7 @@ def test_a_put_held_back_over_deletion_and_sweep_leaves_nothing(engine: type[Mem
         await settle()
         assert not sweeping.done(), "the sweep did not wait for what was under way"
         gate.open()
-        if engine is MemoryEngine:
+        if engine is ServiceEngine:
             row = CONTAINER_NOT_FOUND
             assert await refused(putting) == (row.status, row.code)
         else:
@@ -182,9 +183,9 @@ async def _swept(both: list[Services]) -> None:
     await asyncio.gather(*(Sweeper(on).run_once() for on in both))
 
 
-@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
+@pytest.mark.parametrize("engine", [ServiceEngine, Unchecked])
 def test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing(
-    engine: type[MemoryEngine],
+    engine: type[ServiceEngine],
 ) -> None:
     async def test() -> None:
         first, second = pair(engine)
@@ -205,9 +206,9 @@ def test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing(
     run(test)
 
 
-@pytest.mark.parametrize("engine", [MemoryEngine, Unchecked])
+@pytest.mark.parametrize("engine", [ServiceEngine, Unchecked])
 def test_a_message_held_back_over_clearing_and_sweep_leaves_nothing(
-    engine: type[MemoryEngine],
+    engine: type[ServiceEngine],
 ) -> None:
     async def test() -> None:
         first, second = pair(engine)
@@ -241,7 +242,7 @@ def test_a_job_that_is_seen_before_its_commit_waits_for_it() -> None:
         gate = Gate(second)
         deleting = asyncio.create_task(drop_container(second))
         await gate.reached.wait()
-        assert isinstance(second.store, MemoryEngine)
+        assert isinstance(second.store, ServiceEngine)
         stamp = second.store.gateways.state.last_stamp
         name = f"{container_calls.ACCOUNT}/photos"
         job = Job(JobKind.SWEEP_CONTAINER, made.etag, token=name)

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import file as file_errors
 from strongroom.operations.file.handle import FORCE_CLOSE_HANDLES, LIST_HANDLES
 from strongroom.semantics.file import oplocks
@@ -35,6 +34,7 @@ from tests.services import handle_calls as do
 from tests.services.handle_calls import ALL, LEASES, Mount, WaitingRequest, mounted
 from tests.services.handles.test_handle_breaks import pass_time
 from tests.services.handles.test_handle_rest import SENDS
+from tests.services.service_engine import ServiceEngine, settle
 
 NOT_FOUND = file_errors.STATUS_OBJECT_NAME_NOT_FOUND
 DENIED = file_errors.STATUS_ACCESS_DENIED
@@ -177,8 +177,7 @@ def test_time_runs_out(more: dict[str, Any], limit_s: int) -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         _, handle = await lost(on, share=NOBODY, deletes_on_close=True, **more)
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         await pass_time(on, limit_s - 1)
         assert not handle.is_closed
         on.store.advance(2)
@@ -201,8 +200,7 @@ def test_a_client_that_came_back_has_all_the_time_again() -> None:
         await pass_time(on, 100)
         assert not handle.is_closed
         await again.leave()
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         await pass_time(on, 100)
         assert is_waiting(handle)
 
@@ -400,7 +398,7 @@ def test_after_a_crash_there_is_nothing_to_come_back_to() -> None:
     async def scenario() -> None:
         on = await file_calls.services()
         _, handle = await lost(on)
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         anew = Services(on.store.restarted(), on.clock)
         assert await do.status(back(anew, handle)) == NOT_FOUND
         assert await file_calls.names(anew) == ["f"]

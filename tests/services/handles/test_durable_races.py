@@ -31,6 +31,7 @@ from tests.services.handles.test_durable_handles import (
     lost,
     opened,
 )
+from tests.services.service_engine import settle
 
 
 def test_a_handle_that_is_asked_for_when_its_connection_is_lost_is_closed() -> None:
@@ -54,8 +55,7 @@ def test_what_the_lost_connection_began_ends_before_the_handle_is_given_back() -
         _, handle = await lost(on)
         with handle.operating():
             coming = asyncio.ensure_future(back(on, handle))
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await settle()
             assert not coming.done() and handle.owner is None
         await asyncio.wait_for(coming, 60)
         assert handle.owner is not None
@@ -152,8 +152,7 @@ def test_a_handle_that_is_being_closed_by_force_is_not_closed_again() -> None:
                 while not handle.is_closed:  # noqa: ASYNC110 - a handle has no event
                     await asyncio.sleep(0)
             opening = asyncio.ensure_future(bob.open("f"))
-            for _ in range(20):
-                await asyncio.sleep(0)
+            await settle()
             assert not opening.done()
         async with asyncio.timeout(60):
             assert (await closing).count == 1
@@ -177,8 +176,7 @@ def test_nothing_is_kept_of_a_handle_that_was_closed_while_it_was_opened(
             found = await overwrite(self, handle)
             end = file_calls.run(on, FORCE_CLOSE_HANDLES, "f", CloseHandles())
             ends.append(asyncio.ensure_future(end))
-            for _ in range(1000):
-                await asyncio.sleep(0)
+            await settle(1000)
             assert handle.is_closed, "the close has begun, and waits for this open"
             return found
 

@@ -19,6 +19,7 @@ from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import mounted
 from tests.services.handles.test_durable_handles import GUID
+from tests.services.service_engine import settle
 
 CLOSED = file_errors.STATUS_FILE_CLOSED
 
@@ -40,8 +41,7 @@ async def closed_by_force(on: Services, held: Held) -> asyncio.Future[int]:
     await asyncio.wait_for(held.has_come.wait(), 60)
     (handle,) = on.held.of(Opens).handles.values()
     end = asyncio.ensure_future(closing.close_all(on, [handle]))
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settle()
     return end
 
 

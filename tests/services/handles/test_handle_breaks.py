@@ -21,6 +21,7 @@ from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import STAT, Mount, R, WaitingRequest, mounted
+from tests.services.service_engine import settle
 
 VIOLATION = file_errors.STATUS_SHARING_VIOLATION
 RWH, RH, RW = oplocks.RWH, oplocks.RH, oplocks.RW
@@ -32,16 +33,14 @@ async def waits(work: Awaitable[Any], told: asyncio.Event) -> asyncio.Task[Any]:
     async with asyncio.timeout(60):
         await told.wait()
     # The timers begin after a read of the clock.
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settle()
     assert not task.done()
     return task
 
 
 async def pass_time(on: Services, seconds: float) -> None:
     on.store.advance(seconds)
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await settle()
 
 
 async def held(on: Services, state: str, *, answers: bool = False) -> tuple[Mount, OpenedHandle]:

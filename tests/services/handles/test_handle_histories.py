@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from strongroom.engines.base import CommitUnknown, EngineError, Unavailable
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses
@@ -30,6 +29,7 @@ from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import ALL, D, Mount, R, W, WaitingRequest, mounted
+from tests.services.service_engine import ServiceEngine
 
 VIOLATION = file_errors.STATUS_SHARING_VIOLATION
 PENDING = file_errors.STATUS_DELETE_PENDING
@@ -370,7 +370,7 @@ def test_a_crash_inside_any_commit_keeps_names_and_files_together(commit: int, s
     async def scenario() -> None:
         on = await file_calls.services()
         store, real, calls = on.store, on.store.update, 0
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
 
         async def update(*args: Any, **more: Any) -> Any:
             nonlocal calls

@@ -21,6 +21,7 @@ from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import STAT, WaitingRequest, mounted
 from tests.services.handles.test_handle_locks import lock
+from tests.services.service_engine import settle
 
 
 async def handles(on: Services, path: str = "", **more: Any) -> HandlePage:
@@ -108,8 +109,7 @@ def test_a_close_that_is_forced_waits_for_the_write_that_is_under_way() -> None:
         writing = asyncio.ensure_future(ann.write(one, 0, b"whole"))
         await began.wait()
         closing = asyncio.ensure_future(force(on, "f"))
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         assert await do.status(bob.open("f")) == file_errors.STATUS_SHARING_VIOLATION
         goes_on.set()
         assert await closing == 1
@@ -143,8 +143,7 @@ def test_a_write_that_is_cancelled_keeps_others_away_until_it_has_happened_or_no
         await began.wait()
         writing.cancel()
         leaving = asyncio.ensure_future(ann.leave())
-        for _ in range(20):
-            await asyncio.sleep(0)
+        await settle()
         assert not leaving.done()
         assert await do.status(bob.open("f")) == file_errors.STATUS_SHARING_VIOLATION
         goes_on.set()

@@ -32,15 +32,11 @@ from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import ALL, Mount, R, WaitingRequest, mounted
 from tests.services.handles.test_handle_breaks import held, pass_time, waits
+from tests.services.service_engine import settle
 
 NAMES = ("f", "g")
 Breaks = dict[tuple[Partition, CachingKey], float]
 """The breaks that wait for their holders' answers, and when their time is over."""
-
-
-async def settle() -> None:
-    for _ in range(100):
-        await asyncio.sleep(0)
 
 
 class Clients:

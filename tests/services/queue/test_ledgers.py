@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.core.runner import Services
 from strongroom.services.queue.messages import MessageView
 from strongroom.store.core import gateway_keys, keys
 from strongroom.store.queue.message_records import LEDGER
 from tests.services import queue_calls as given
-from tests.services.container_calls import run, settle
+from tests.services.container_calls import run
 from tests.services.gateways.test_two_gateways import pair
+from tests.services.service_engine import ServiceEngine, settle
 
 Act = Callable[[Services, MessageView], Awaitable[object]]
 FIRST_LEDGER = gateway_keys.ledger(0)
@@ -37,7 +37,7 @@ class HeldCommits:
     """Holds back the commits of a gateway, and counts the decisions that were made for them."""
 
     def __init__(self, on: Services) -> None:
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         self.decisions = 0
         self.reached = asyncio.Event()
         self.released = asyncio.Event()

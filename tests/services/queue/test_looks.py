@@ -10,15 +10,15 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Decide, Item, Partition, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.services.queue.expired_front import ExpiredFronts
 from strongroom.values import Purpose
 from tests.services import queue_calls as given
-from tests.services.container_calls import run, settle
+from tests.services.container_calls import run
 from tests.services.queue.test_retrievals import fresh, message_partitions
+from tests.services.service_engine import ServiceEngine, settle
 
 
-class RangesCounted(MemoryEngine):
+class RangesCounted(ServiceEngine):
     """Counts the records that are read in ranges."""
 
     ranged = 0
@@ -70,7 +70,7 @@ def test_nothing_is_passed_over_where_a_commit_may_still_put_something() -> None
     run(scenario)
 
 
-class Held(MemoryEngine):
+class Held(ServiceEngine):
     """Delays all updates while its gate is shut."""
 
     gate: asyncio.Event | None = None

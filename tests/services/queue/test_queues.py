@@ -8,7 +8,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.semantics.core.listing import START
 from strongroom.services.core.place_records import SetPlaceMetadata
 from strongroom.services.core.runner import Services
@@ -19,6 +18,7 @@ from strongroom.services.queue.queues import SetQueueAcl
 from strongroom.values import AccessPolicy
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run
+from tests.services.service_engine import ServiceEngine
 
 
 def test_creation_is_idempotent_with_the_same_metadata_only() -> None:
@@ -182,7 +182,7 @@ def test_a_commit_that_is_cut_leaves_the_old_or_the_new(verb: str, steps: int) -
     async def scenario() -> None:
         on = given.services()
         store = on.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         if verb != "create":
             await given.create(on)
             await given.put(on, "old")

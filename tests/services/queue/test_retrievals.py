@@ -11,7 +11,6 @@ import pytest
 
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
-from strongroom.engines.memory import MemoryEngine
 from strongroom.errors import queue as queue_errors
 from strongroom.services.core.runner import Services
 from strongroom.services.queue import messages, queues, retrievals
@@ -22,7 +21,8 @@ from strongroom.store.core.records import DamagedRecord
 from strongroom.store.queue.message_records import TEXT
 from strongroom.values import TICKS_PER_S, Purpose
 from tests.services import queue_calls as given
-from tests.services.container_calls import refused, run, settle
+from tests.services.container_calls import refused, run
+from tests.services.service_engine import ServiceEngine, settle
 
 
 async def fresh(store: Any = None) -> Services:
@@ -331,7 +331,7 @@ def test_waiting_ends_empty_or_with_the_queue() -> None:
 class Between:
     """A store on which something is done once, between a page of messages and the next read."""
 
-    def __init__(self, store: MemoryEngine) -> None:
+    def __init__(self, store: ServiceEngine) -> None:
         self._store = store
         self.act: Callable[[], Awaitable[object]] | None = None
 
@@ -353,7 +353,7 @@ def test_a_text_is_never_a_part_of_another(look: Any, before: int, after: int) -
     """Q-PEK-01, Q-UPD-02: a text is updated between the reads of its message and of the text."""
 
     async def scenario() -> None:
-        store = Between(MemoryEngine(ManualClock()))
+        store = Between(ServiceEngine(ManualClock()))
         on = await fresh(store)
         made = await given.put(on, "b" * before)
 
@@ -374,7 +374,7 @@ def test_a_clearing_between_message_and_text_is_no_error(look: Any, whole: bool)
     """This holds even if the sweep has removed the texts, but not yet the messages."""
 
     async def scenario() -> None:
-        memory = MemoryEngine(ManualClock())
+        memory = ServiceEngine(ManualClock())
         store = Between(memory)
         on = await fresh(store)
         await given.put(on, "b" * 60_000)
@@ -408,7 +408,7 @@ def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
 class Counting:
     """A store that counts its calls and their records."""
 
-    def __init__(self, store: MemoryEngine) -> None:
+    def __init__(self, store: ServiceEngine) -> None:
         self._store = store
         self.calls = 0
         self.records = 0
@@ -461,7 +461,7 @@ class Counting:
 
 async def costs(size: int) -> list[tuple[int, int]]:
     """Return (calls of the engine, records) of each operation on a queue of `size` messages."""
-    store = Counting(MemoryEngine(ManualClock()))
+    store = Counting(ServiceEngine(ManualClock()))
     on = await fresh(store)
     for number in range(size):
         await given.put(on, str(number))

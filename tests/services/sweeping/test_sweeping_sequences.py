@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import CommitUnknown
-from strongroom.engines.memory import MemoryEngine
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX, UNCOMMITTED_LIFETIME_S
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
 from strongroom.services.core.runner import Services
@@ -19,6 +18,7 @@ from strongroom.services.sweeper import Sweeper
 from tests.services import append_calls as log
 from tests.services import blob_calls as do
 from tests.services.container_calls import ACCOUNT, run
+from tests.services.service_engine import ServiceEngine
 from tests.services.sweeps import drop_container, fresh, swept
 
 BIG = 30_000
@@ -142,7 +142,7 @@ def test_any_sequence_keeps_what_is_named_and_nothing_else(
                 await do.put(on, name, b"")
             await do.delete(on, name, INCLUDE)
         await swept(on, sweeper)
-        assert isinstance(on.store, MemoryEngine)
+        assert isinstance(on.store, ServiceEngine)
         assert do.left(on)[1] == []
         await drop_container(on)
         await swept(on, sweeper)
@@ -185,7 +185,7 @@ def test_a_commit_that_is_cut_off_leaves_nothing_that_is_not_swept(step: str, cu
         await log.add(before, "log", b"log" * BIG)
         await log.add(before, "log", b"log")
         store = before.store
-        assert isinstance(store, MemoryEngine)
+        assert isinstance(store, ServiceEngine)
         store.cut_after_steps(cut)
         with contextlib.suppress(CommitUnknown):
             await STEPS[step](before)

@@ -17,7 +17,7 @@ from strongroom.auth.authorize import KeyRange
 from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.conditions import Condition
-from strongroom.engines.memory import MemoryEngine, data
+from strongroom.engines.memory import data
 from strongroom.semantics.table.entities import Properties, StoredEntity
 from strongroom.semantics.table.table_filter import Expression, parse
 from strongroom.semantics.table.table_intervals import START
@@ -30,6 +30,7 @@ from strongroom.store.core import keys
 from strongroom.store.table import entity_records
 from tests.semantics.table_entities import Entity, entities, expressions, holds, key_text
 from tests.services.container_calls import ACCOUNT, call, refused, run, services
+from tests.services.service_engine import ServiceEngine
 
 KeyPair = tuple[str, str]
 NONE: Properties = {}
@@ -145,7 +146,7 @@ def test_all_pages_together_are_what_matches(
     run(test)
 
 
-class Counted(MemoryEngine):
+class Counted(ServiceEngine):
     """Counts its calls, and may write between two reads."""
 
     scans: int = 0

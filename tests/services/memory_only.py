@@ -1,0 +1,54 @@
+"""The tests of the services that hold for the engine in memory only, each with its reason.
+
+They are left out where PostgreSQL keeps the stores (service_engine.py). Must not live here: tests
+that run over one gateway only (two_gateways.py), or how a test is left out (conftest.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+Tests = Mapping[str, tuple[str, ...]]
+"""The names of tests, by their modules; with a parameter if the others of the test hold."""
+
+_TURNS: Final[Tests] = {
+    "test_long_reads": ("test_one_long_read_ends_in_a_turn",),
+}
+
+_PARTS: Final[Tests] = {
+    "test_reset": ("test_a_crash_in_a_commit_leaves_a_place_whole_or_gone[1]",),
+}
+
+_ENGINE: Final[Tests] = {
+    "test_alternating": ("test_what_runs_over_one_gateway_only_is_there",),
+    "test_two_gateways": (
+        "test_a_put_held_back_over_deletion_and_sweep_leaves_nothing[Unchecked]",
+        "test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing[Unchecked]",
+        "test_a_message_held_back_over_clearing_and_sweep_leaves_nothing[Unchecked]",
+    ),
+}
+
+MEMORY_ONLY: Final[Mapping[str, Tests]] = {
+    "It counts the turns of the loop, of which an answer of the database ends some.": _TURNS,
+    "A commit keeps a part of its steps when it is cut. PostgreSQL keeps all, or none.": _PARTS,
+    "It changes the engine in memory, or is about runs in memory.": _ENGINE,
+}
+"""By the reason."""
+
+
+def is_memory_only(module: str, *names: str) -> bool:
+    """Whether a test is one of these.
+
+    Arguments:
+        module: the name of the test's module, without its package.
+        names: of the test, with its parameters and without.
+    """
+    left_out = [name for tests in MEMORY_ONLY.values() for name in tests.get(module, ())]
+    return any(name in left_out for name in names)
+
+
+def memory_only() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the tests by their modules."""
+    for tests in MEMORY_ONLY.values():
+        yield from tests.items()
