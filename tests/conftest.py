@@ -4,7 +4,7 @@ A test that cannot run has proved nothing, so a missing tool fails with the reas
 `HYPOTHESIS_PROFILE=deep` tries more examples, with a new seed each time. Objects that live as long
 as the run are left out of garbage collection, which also runs less often than Python's default.
 `STRONGROOM_TEST_STORE=postgres` keeps the data of servers in a PostgreSQL (over_postgres.py);
-`two-gateways` lets two servers serve it beside each other.
+`two-gateways` lets two servers serve it beside each other, and `balanced` puts HAProxy before them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
 # By default a pass starts at every 700 new objects, also while half a million are made by imports.
 gc.set_threshold(20_000, 20, 20)
 
-if os.environ.get("STRONGROOM_TEST_STORE") in ("postgres", "two-gateways"):
+if os.environ.get("STRONGROOM_TEST_STORE") in ("postgres", "two-gateways", "balanced"):
     from tests.over_postgres import keep_in_postgres  # few runs need a database
 
     keep_in_postgres()

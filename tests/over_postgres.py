@@ -6,7 +6,8 @@ each in a schema of its own. So any suite of tests runs over this engine:
     STRONGROOM_TEST_STORE=postgres make test ARGS=tests/conformance/blob
 
 With `two-gateways` in place of `postgres`, two servers serve each store beside each other. The
-client of the conformance tests sends its requests to them in turn. The tests of the services, which
+client of the conformance tests sends its requests to them in turn. With `balanced`, HAProxy is in
+front of both, so that requests of every client go to them in turn. The tests of the services, which
 have no server, take the engine itself by the same variable (tests/services/service_engine.py).
 
 Lives here: that switch, which conftest.py asks for, and stores by name. Must not live here: tests
@@ -23,6 +24,7 @@ import itertools
 import os
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -36,13 +38,17 @@ from strongroom.services.core.copies.sources import CopySources
 from strongroom.testing.ports import free_port
 from strongroom.testing.server import InProcessServer
 from strongroom.values import TICKS_PER_S
+from tests.balancing import GATEWAYS, Balancer
 from tests.conformance.client import OTHER_GATEWAYS
 from tests.coordination.servers import PostgresServer
 from tests.engines.postgres.servers import quick_server
 
 VARIABLE: Final = "STRONGROOM_TEST_STORE"
 _CONNECTIONS: Final = 4
+_SERVICES: Final = ("blob", "queue", "table", "file")
 _numbers = itertools.count(1)
+Beside = tuple[InProcessServer, Callable[[], None]]
+"""Another gateway, and what ends the way to both."""
 
 
 @functools.cache
@@ -63,12 +69,17 @@ def new_store(url: str = "") -> DatabaseSettings:
 
 def keeps_in_postgres() -> bool:
     """Whether servers keep in a database what they would keep in memory."""
-    return os.environ.get(VARIABLE) in ("postgres", "two-gateways")
+    return os.environ.get(VARIABLE) in ("postgres", "two-gateways", "balanced")
+
+
+def is_balanced() -> bool:
+    """Whether HAProxy is in front of two gateways of each store."""
+    return os.environ.get(VARIABLE) == "balanced"
 
 
 def has_two_gateways() -> bool:
     """Whether two gateways serve each of these stores beside each other."""
-    return os.environ.get(VARIABLE) == "two-gateways"
+    return os.environ.get(VARIABLE) in ("two-gateways", "balanced")
 
 
 def engine_of_servers_in_memory() -> type[MemoryEngine] | type[PostgresEngine]:
@@ -89,6 +100,8 @@ def keep_in_postgres() -> None:
         if has_two:
             store = dataclasses.replace(store, mode=StoreMode.ACTIVE_ACTIVE)
         settings = replace(settings, store=store, allow_reset=settings.may_be_reset())
+        if is_balanced():
+            settings = replace(settings, host=GATEWAYS[0])
         start(self, settings)
         if has_two:
             _beside(self, settings)
@@ -98,17 +111,12 @@ def keep_in_postgres() -> None:
 
 def _beside(first: InProcessServer, settings: Settings) -> None:
     """Start another gateway of a server's store, which ends with it."""
-    ports = {f"{name}_port": free_port() for name in ("blob", "queue", "table", "file")}
-    second = InProcessServer(replace(settings, smb=None, console=None, **ports))
-    urls = ((one.url, one.queue_url, one.table_url, one.file_url) for one in (first, second))
-    for own, other in zip(*urls, strict=True):
-        OTHER_GATEWAYS[_port(own)] = _port(other)
-    # URLs of copy sources have ports of the first one, as if both were behind one address.
-    locate: Any = second._app.services.held.of(CopySources).locate
-    locate.__self__._ports = first._app.ports
+    settings = replace(settings, smb=None, console=None)
+    second, end = (_balanced if is_balanced() else _in_turn)(first, settings)
     stop, advance = first.stop, first.advance
 
     def stop_both() -> None:
+        end()
         second.stop()
         stop()
 
@@ -119,6 +127,29 @@ def _beside(first: InProcessServer, settings: Settings) -> None:
             time.sleep(0.005)
 
     first.stop, first.advance = stop_both, advance_both  # type: ignore[method-assign]  # as above
+
+
+def _in_turn(first: InProcessServer, settings: Settings) -> Beside:
+    """On ports of its own, which tests/conformance/client.py knows."""
+    ports = {f"{name}_port": free_port() for name in _SERVICES}
+    second = InProcessServer(replace(settings, **ports))
+    urls = ((one.url, one.queue_url, one.table_url, one.file_url) for one in (first, second))
+    for own, other in zip(*urls, strict=True):
+        OTHER_GATEWAYS[_port(own)] = _port(other)
+    # URLs of copy sources have ports of the first one, as if both were behind one address.
+    locate: Any = second._app.services.held.of(CopySources).locate
+    locate.__self__._ports = first._app.ports
+    return second, lambda: None
+
+
+def _balanced(first: InProcessServer, settings: Settings) -> Beside:
+    """On the same ports of another address, behind a balancer."""
+    ports = dict(first._app.ports)
+    of_services = {f"{name}_port": ports.pop(name) for name in _SERVICES}
+    second = InProcessServer(replace(settings, host=GATEWAYS[1], **of_services))
+    balancer = Balancer([*of_services.values()], [*ports.values()])
+    atexit.register(balancer.stop)
+    return second, balancer.stop
 
 
 def _now(server: InProcessServer) -> int:

@@ -1,7 +1,7 @@
 """The server for foreign clients: `strongroom serve`, with its data on disk.
 
 It writes a log line for every request. At the end of a test, none of them may report a failure of
-the server.
+the server. With STRONGROOM_TEST_STORE=balanced, two gateways behind a balancer are that server.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 
 from strongroom.testing.server import Server
+from tests.interop.balanced import BalancedServer
+from tests.over_postgres import is_balanced
 
 _FAILED = re.compile(r"^.*\bstatus=5\d\d\b(?<!status=501).*$", re.MULTILINE)
 
@@ -29,9 +31,11 @@ def server(tmp_path: Path) -> Iterator[Server]:
 def serving(data: Path) -> Iterator[Server]:
     """Provide such a server for fixtures that keep it longer, and check its log at the end."""
     flags = ("--log-level", "debug")
-    with Server.start(data=data, test_clock=False, flags=flags) as running:
+    kind = BalancedServer if is_balanced() else Server
+    with kind.start(data=data, test_clock=False, flags=flags) as running:
         yield running
         running.stop()
+        assert not isinstance(running, BalancedServer) or running.shares_its_requests()
         output = running.output()
         assert running.exit_code == 0, output[-4000:]
         assert "status=2" in output, "the log tells of no request"
