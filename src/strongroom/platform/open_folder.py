@@ -10,6 +10,7 @@ openat(2), unlinkat(2), renameat(2).
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 import weakref
@@ -21,6 +22,10 @@ from strongroom.platform.locks import open_directory
 
 _NO_LINKS: Final[int] = getattr(os, "O_NOFOLLOW", 0)
 _FOLDER: Final[int] = getattr(os, "O_DIRECTORY", 0)
+# A pipe would be waited for until somebody writes to it.
+_AT_ONCE: Final[int] = getattr(os, "O_NONBLOCK", 0)
+_NO_FILE: Final = (errno.ELOOP, errno.ENXIO)
+"""What is there is a link, or a socket."""
 
 
 class OpenFolder:
@@ -46,8 +51,20 @@ class OpenFolder:
         return os.open(name, flags, 0o600, dir_fd=self._descriptor)
 
     def reader(self, name: str) -> BinaryIO:
-        """Return an unbuffered file for reading."""
-        descriptor = os.open(name, os.O_RDONLY | _NO_LINKS, dir_fd=self._descriptor)
+        """Return an unbuffered file for reading. Anything but a file is missing."""
+        flags = os.O_RDONLY | _NO_LINKS | _AT_ONCE
+        try:
+            descriptor = os.open(name, flags, dir_fd=self._descriptor)
+        except OSError as error:
+            if error.errno in _NO_FILE:
+                raise _missing(name) from None
+            raise
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise _missing(name)
+        except BaseException:
+            os.close(descriptor)
+            raise
         return os.fdopen(descriptor, "rb", buffering=0)
 
     def make_folder(self, name: str) -> None:
@@ -67,7 +84,7 @@ class OpenFolder:
         Anything but a file is missing."""
         found = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):
-            raise FileNotFoundError(name)
+            raise _missing(name)
         return found.st_size, found.st_mtime
 
     def rename(self, source: str, target: str) -> None:
@@ -84,6 +101,10 @@ class OpenFolder:
             sync_file(descriptor)
         finally:
             os.close(descriptor)
+
+
+def _missing(name: str) -> FileNotFoundError:
+    return FileNotFoundError(errno.ENOENT, "it is no file", name)
 
 
 def identity_of(found: os.stat_result) -> tuple[int, int]:
