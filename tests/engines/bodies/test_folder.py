@@ -8,7 +8,7 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -18,36 +18,36 @@ from uuid import UUID
 import pytest
 
 from strongroom.engines.base import EngineError, Full
-from strongroom.engines.bodies import folder as folders
-from strongroom.engines.bodies import layout
+from strongroom.engines.bodies import folder_files, layout, threaded
 from strongroom.engines.bodies.base import BodiesAway, BodiesBroken, BodiesUnfit, BodyMissing
-from strongroom.engines.bodies.folder import (
-    FolderBodies,
-    FolderWriting,
-    make_folder_ready,
-    open_folder,
-)
+from strongroom.engines.bodies.blocking import PlaceLimits
+from strongroom.engines.bodies.folder_files import FolderWriting
 from strongroom.engines.bodies.layout import MARK, BodyFolder, name_of
 from strongroom.engines.bodies.mark import BodiesMark
+from strongroom.engines.bodies.places import make_place_ready, open_place
+from strongroom.engines.bodies.threaded import ThreadedBodies
 from strongroom.platform import files
+from strongroom.platform.open_folder import OpenFolder
 
 OWN = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=3))
 SECOND = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=4))
 THIRD = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=5))
 BODY = os.urandom(3 * 1024 * 1024 + 7)
+IMPATIENT = PlaceLimits(call_s=0.1, look_s=0.1, long_s=0.1, threads=8, pieces=8)
 
 
 @asynccontextmanager
-async def _opened(path: Path) -> AsyncIterator[FolderBodies]:
-    await make_folder_ready(str(path), OWN)
-    bodies = await open_folder(str(path))
+async def _opened(path: Path) -> AsyncIterator[ThreadedBodies]:
+    await make_place_ready(f"file://{path}", OWN)
+    bodies = await open_place(f"file://{path}")
+    assert isinstance(bodies, ThreadedBodies)
     try:
         yield bodies
     finally:
         await bodies.close()
 
 
-def _try(path: Path, trial: Callable[[FolderBodies], Awaitable[None]]) -> None:
+def _try(path: Path, trial: Callable[[ThreadedBodies], Awaitable[None]]) -> None:
     async def whole() -> None:
         async with _opened(path) as bodies:
             await trial(bodies)
@@ -55,14 +55,14 @@ def _try(path: Path, trial: Callable[[FolderBodies], Awaitable[None]]) -> None:
     asyncio.run(whole())
 
 
-async def _write(bodies: FolderBodies, body_id: int, data: bytes = BODY) -> None:
+async def _write(bodies: ThreadedBodies, body_id: int, data: bytes = BODY) -> None:
     writing = await bodies.begin(body_id)
     for at in range(0, len(data), 1024 * 1024):
         await writing.write(data[at : at + 1024 * 1024])
     await writing.finish()
 
 
-async def _read(bodies: FolderBodies, body_id: int) -> bytes:
+async def _read(bodies: ThreadedBodies, body_id: int) -> bytes:
     body = await bodies.open(body_id)
     try:
         return await body.read(0, body.size_bytes)
@@ -70,13 +70,13 @@ async def _read(bodies: FolderBodies, body_id: int) -> bytes:
         body.close()
 
 
-async def _found(bodies: FolderBodies) -> dict[int, int]:
+async def _found(bodies: ThreadedBodies) -> dict[int, int]:
     ids = [one async for page in bodies.ids() for one in page]
     return {one.id: one.size_bytes for one in await bodies.states([*ids, 1])}
 
 
 def test_a_body_comes_back_is_found_and_is_removed(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         ids = [7, 1 << 62, *range(638_000_000_000_000_000, 638_000_000_000_000_020)]
         for body_id in ids:
             await _write(bodies, body_id)
@@ -89,7 +89,7 @@ def test_a_body_comes_back_is_found_and_is_removed(tmp_path: Path) -> None:
 
 
 def test_only_the_owner_may_read_what_is_there(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7, b"secret")
 
     _try(tmp_path, trial)
@@ -101,7 +101,7 @@ def test_only_the_owner_may_read_what_is_there(tmp_path: Path) -> None:
 def test_an_open_body_stays_readable_and_a_missing_one_is_said_to_be_missing(
     tmp_path: Path,
 ) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         body = await bodies.open(7)
         await bodies.remove([7])
@@ -114,7 +114,7 @@ def test_an_open_body_stays_readable_and_a_missing_one_is_said_to_be_missing(
 
 
 def test_a_body_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         for ends in (False, True):
             writing = await bodies.begin(7 + ends)
             await writing.write(BODY)
@@ -127,7 +127,7 @@ def test_a_body_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_the_same_id_is_never_written_twice(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         with pytest.raises(BodiesAway):
             await bodies.begin(7)
@@ -149,13 +149,13 @@ def _synced(tmp_path: Path) -> list[str]:
         synced.append(os.readlink(f"/proc/self/fd/{descriptor}"))
         sync_file(descriptor)
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         assert str(tmp_path / "bodies") in synced
         assert synced[-1] == str(tmp_path)
         synced.clear()
         await _write(bodies, 7)
 
-    with mock.patch.object(folders, "sync_data", data), mock.patch("os.fsync", file):
+    with mock.patch.object(folder_files, "sync_data", data), mock.patch("os.fsync", file):
         _try(tmp_path, trial)
     return synced
 
@@ -170,12 +170,12 @@ def test_everything_is_synced_before_a_body_counts(tmp_path: Path) -> None:
 def test_a_sync_that_is_skipped_would_be_found(tmp_path: Path, skipped: str) -> None:
     def sync(writing: FolderWriting) -> None:
         if skipped == "its folder":
-            folders.sync_data(writing._descriptor)  # type: ignore[attr-defined]
+            folder_files.sync_data(writing._descriptor)  # type: ignore[attr-defined]
         else:
-            writing._folder.sync_name(writing._id)
+            writing._root.sync(writing._folder)
 
     body = tmp_path / name_of(7)
-    with mock.patch.object(FolderWriting, "_sync", sync):
+    with mock.patch.object(FolderWriting, "finish", sync):
         assert _synced(tmp_path) != [str(body), str(body.parent)]
 
 
@@ -187,10 +187,10 @@ def _failing(number: int) -> Callable[..., None]:
 
 
 def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         told: list[EngineError] = []
         bodies.on_broken(told.append)
-        failing = mock.patch.object(folders, "sync_data", _failing(errno.EIO))
+        failing = mock.patch.object(folder_files, "sync_data", _failing(errno.EIO))
         with failing, pytest.raises(BodiesBroken):
             await _write(bodies, 7)
         assert len(told) == 1
@@ -202,8 +202,8 @@ def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Pa
 
 @pytest.mark.parametrize("where", ["sync_data", "write_all"])
 def test_a_full_disk_refuses_the_body_and_nothing_else(tmp_path: Path, where: str) -> None:
-    async def trial(bodies: FolderBodies) -> None:
-        with mock.patch.object(folders, where, _failing(errno.ENOSPC)), pytest.raises(Full):
+    async def trial(bodies: ThreadedBodies) -> None:
+        with mock.patch.object(folder_files, where, _failing(errno.ENOSPC)), pytest.raises(Full):
             await _write(bodies, 7)
         await _write(bodies, 8)
 
@@ -232,7 +232,7 @@ def _failing_closes(reused: list[int]) -> Callable[[int], None]:
 def test_a_close_that_fails_closes_no_other_file(tmp_path: Path, finishes: bool) -> None:
     reused: list[int] = []
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         writing = await bodies.begin(7)
         await writing.write(BODY)
         with mock.patch("os.close", _failing_closes(reused)):
@@ -249,10 +249,10 @@ def test_a_close_that_fails_closes_no_other_file(tmp_path: Path, finishes: bool)
 
 @pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.ETIMEDOUT])
 def test_a_read_that_fails_is_unavailable(tmp_path: Path, number: int) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         body = await bodies.open(7)
-        failing = mock.patch.object(folders, "pread", _failing(number))
+        failing = mock.patch.object(folder_files, "pread", _failing(number))
         with failing, pytest.raises(BodiesAway):
             await body.read(0, 1)
         assert await body.read(0, 1) == BODY[:1]
@@ -266,7 +266,7 @@ def test_a_mount_point_that_lost_its_folder_is_away_and_stays_empty(tmp_path: Pa
     mounted, aside = tmp_path / "shared", tmp_path / "aside"
     mounted.mkdir()
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         writing = await bodies.begin(8)
         mounted.rename(aside)
@@ -291,7 +291,7 @@ def test_a_missing_body_of_a_folder_that_is_not_there_is_not_missing(tmp_path: P
     mounted = tmp_path / "shared"
     mounted.mkdir()
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         (mounted / name_of(7)).unlink()
         (mounted / MARK).unlink()
@@ -308,12 +308,12 @@ def test_a_folder_that_hangs_delays_nobody_for_long(tmp_path: Path) -> None:
         hanging.wait()
         return b""
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         with pytest.raises(BodiesAway, match="does not answer"):
             await bodies.call(hang, limit_s=0.1)
-        looking = mock.patch.object(type(bodies._folder), "look", hang)
-        soon = mock.patch.object(folders, "_LOOK_S", 0.1)
+        looking = mock.patch.object(type(bodies._place), "look", hang)
+        soon = mock.patch.object(bodies, "limits", IMPATIENT)
         with looking, soon, pytest.raises(BodiesAway, match="does not answer"):
             await bodies.look()
         assert bodies.why_away() is not None
@@ -333,9 +333,9 @@ def test_a_mark_that_was_given_up_is_not_put_later(tmp_path: Path) -> None:
         hanging.wait()
         sync_file(descriptor)
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         late = mock.patch.object(layout, "sync_file", sync)
-        soon = mock.patch.object(folders, "_CALL_S", 0.1)
+        soon = mock.patch.object(threaded, "_PUT_MARK_S", 0.1)
         with late, soon:
             with pytest.raises(BodiesAway, match="does not answer"):
                 await bodies.put_mark(SECOND)
@@ -350,10 +350,10 @@ def test_a_mark_that_was_given_up_is_not_put_later(tmp_path: Path) -> None:
 
 def test_writers_of_marks_do_not_share_a_file(tmp_path: Path) -> None:
     """A second gateway has made its file and written nothing, when the first one goes on."""
-    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    asyncio.run(make_place_ready(f"file://{tmp_path}", OWN))
     first, second = BodyFolder(str(tmp_path)), BodyFolder(str(tmp_path))
     synced, made, renamed = threading.Event(), threading.Event(), threading.Event()
-    sync_file, write_all = files.sync_file, layout.write_all
+    sync_file, write_all = files.sync_file, folder_files.write_all
 
     def sync(descriptor: int) -> None:
         sync_file(descriptor)
@@ -390,32 +390,33 @@ def test_writers_of_marks_do_not_share_a_file(tmp_path: Path) -> None:
 
 def test_a_body_whose_writer_has_gone_before_it_began_leaves_nothing(tmp_path: Path) -> None:
     hanging, removed = threading.Event(), threading.Event()
-    create, remove = BodyFolder.create, BodyFolder.remove
+    begin, remove = BodyFolder.begin, folder_files.unlinked
 
-    def late(folder: BodyFolder, body_id: int) -> int:
+    def late(folder: BodyFolder, body_id: int) -> FolderWriting:
         hanging.wait(30)
-        return create(folder, body_id)
+        return begin(folder, body_id)
 
-    def told(folder: BodyFolder, body_ids: Sequence[int]) -> None:
-        remove(folder, body_ids)
+    def told(root: OpenFolder, name: str) -> None:
+        remove(root, name)
         removed.set()
 
-    async def trial(bodies: FolderBodies) -> None:
-        with mock.patch.object(folders, "_CALL_S", 0.1), pytest.raises(BodiesAway):
+    async def trial(bodies: ThreadedBodies) -> None:
+        soon = mock.patch.object(bodies, "limits", IMPATIENT)
+        with soon, pytest.raises(BodiesAway):
             await bodies.begin(7)
         hanging.set()
         assert await asyncio.to_thread(removed.wait, 30)
 
     with (
-        mock.patch.object(BodyFolder, "create", late),
-        mock.patch.object(BodyFolder, "remove", told),
+        mock.patch.object(BodyFolder, "begin", late),
+        mock.patch.object(folder_files, "unlinked", told),
     ):
         _try(tmp_path, trial)
     assert not (tmp_path / name_of(7)).exists()
 
 
 def test_a_body_that_was_removed_meanwhile_is_not_acknowledged(tmp_path: Path) -> None:
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         writing = await bodies.begin(7)
         await writing.write(BODY)
         (tmp_path / name_of(7)).unlink()
@@ -432,7 +433,7 @@ def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, odd: str) -> N
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("mine")
     with pytest.raises(BodiesUnfit, match="not empty"):
-        asyncio.run(make_folder_ready(str(tmp_path), OWN))
+        asyncio.run(make_place_ready(f"file://{tmp_path}", OWN))
     assert {one for one in tmp_path.rglob("*") if one.is_file()} == {file}
 
 
@@ -440,13 +441,13 @@ def test_a_folder_that_was_half_made_is_made_whole(tmp_path: Path) -> None:
     for name in ("00", "5e"):
         (tmp_path / "bodies" / name).mkdir(parents=True)
 
-    async def trial(bodies: FolderBodies) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
         await _write(bodies, 7)
         assert await _read(bodies, 7) == BODY
 
     _try(tmp_path, trial)
     before = sorted(tmp_path.rglob("*"))
-    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+    asyncio.run(make_place_ready(f"file://{tmp_path}", OWN))
     assert sorted(tmp_path.rglob("*")) == before
 
 
@@ -454,8 +455,8 @@ def test_a_folder_without_a_mark_or_with_a_strange_one_is_refused(tmp_path: Path
     missing = tmp_path / "missing"
     for path, words in ((tmp_path, "no mark"), (missing, "No such file")):
         with pytest.raises(BodiesUnfit, match=words):
-            asyncio.run(open_folder(str(path)))
-    asyncio.run(make_folder_ready(str(tmp_path), OWN))
+            asyncio.run(open_place(f"file://{path}"))
+    asyncio.run(make_place_ready(f"file://{tmp_path}", OWN))
     mark = tmp_path / MARK
     text = mark.read_text()
     for changed, words in (
@@ -464,8 +465,21 @@ def test_a_folder_without_a_mark_or_with_a_strange_one_is_refused(tmp_path: Path
     ):
         mark.write_text(changed)
         with pytest.raises(BodiesUnfit, match=words):
-            asyncio.run(open_folder(str(tmp_path)))
+            asyncio.run(open_place(f"file://{tmp_path}"))
     mark.write_text(text)
     other = BodiesMark(UUID(int=9), UUID(int=2), UUID(int=3))
     with pytest.raises(BodiesUnfit, match="another store"):
-        asyncio.run(make_folder_ready(str(tmp_path), other))
+        asyncio.run(make_place_ready(f"file://{tmp_path}", other))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, Path.mkdir])
+def test_what_is_no_file_is_a_missing_body_and_hangs_nothing(
+    tmp_path: Path, make: Callable[[Path], None]
+) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        make(tmp_path / name_of(7))
+        with pytest.raises(BodyMissing):
+            await bodies.open(7)
+        assert await _found(bodies) == {}
+
+    _try(tmp_path, trial)

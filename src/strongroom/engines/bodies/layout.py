@@ -4,8 +4,8 @@
     bodies/5e/          256 folders, made before the mark is; so none is made while it is served
     bodies/5e/00...     a body: its name is its id, as 16 hexadecimal digits
 
-Lives here: `BodyFolder`, whose methods run in threads. Must not live here: time limits, and what an
-error means for a caller (folder.py).
+Lives here: `BodyFolder`, see BlockingPlace. Must not live here: one body's file (folder_files.py),
+what an error means for a caller (threaded.py).
 
 A body is written under its final name, which no other gateway looks up before its id was committed.
 So no client of a network's file system keeps that the name is missing. A reader opens the file
@@ -19,11 +19,19 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import BinaryIO, Final
+from typing import Final
 
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
+from strongroom.engines.bodies.blocking import PlaceLimits
+from strongroom.engines.bodies.folder_files import (
+    FolderReading,
+    FolderWriting,
+    unlinked,
+    write_all,
+)
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
-from strongroom.platform.files import pread, pwrite, start_write_back, sync_file
+from strongroom.engines.bodies.urls import FOLDER_SCHEME
+from strongroom.platform.files import sync_file
 from strongroom.platform.open_folder import OpenFolder, identity_at
 
 MARK: Final = "STRONGROOM-BODIES"
@@ -37,6 +45,8 @@ _ALLOWED_BEFORE: Final = frozenset({"lost+found", _BODIES})
 _STALE_TRIES: Final = 3
 _MULTIPLIER: Final = 0x9E3779B97F4A7C15
 _WORD: Final = (1 << 64) - 1
+# What is left to be written when a body ends may be long; writing back begins with each piece.
+_LIMITS: Final = PlaceLimits(call_s=10.0, look_s=5.0, long_s=120.0, threads=8, pieces=32)
 
 
 def folder_of(body_id: int) -> str:
@@ -50,19 +60,19 @@ def name_of(body_id: int) -> str:
 
 
 class BodyFolder:
-    """A folder with its mark.
+    """A folder with its mark. See BlockingPlace.
 
     Arguments:
         path: of the folder, which may be a mount point.
 
-    Attributes:
-        mark: as it was read last.
-
     Raises: BodiesUnfit, OSError.
     """
 
+    limits = _LIMITS
+
     def __init__(self, path: str) -> None:
         self.path = path
+        self.shown = FOLDER_SCHEME + path
         self._root = OpenFolder(path)
         self.mark = self._read_mark(self._root)
 
@@ -98,40 +108,16 @@ class BodyFolder:
         write_mark(self._root, mark, is_late)
         self.mark = mark
 
-    def create(self, body_id: int) -> int:
-        return self._root.create(name_of(body_id))
+    def begin(self, body_id: int) -> FolderWriting:
+        name = name_of(body_id)
+        return FolderWriting(self._root, name, folder_of(body_id), self._root.create(name))
 
-    def undo_create(self, body_id: int, descriptor: int) -> None:
-        try:
-            os.close(descriptor)
-        finally:
-            self.remove((body_id,))
-
-    def sync_name(self, body_id: int) -> None:
-        self._root.sync(folder_of(body_id))
-
-    def check_name(self, body_id: int) -> None:
-        """Raises: BodiesAway: whoever sweeps has removed the body. The file is opened, since then
-        the server of a network's file system is asked."""
-        try:
-            self._root.reader(name_of(body_id)).close()
-        except FileNotFoundError:
-            raise BodiesAway(
-                f"{self.path}: body {body_id} was removed while it was written"
-            ) from None
-
-    def open(self, body_id: int) -> tuple[BinaryIO, int]:
-        """Return a body's file and its length."""
-        file = self._root.reader(name_of(body_id))
-        try:
-            return file, os.fstat(file.fileno()).st_size
-        except BaseException:
-            file.close()
-            raise
+    def open(self, body_id: int) -> FolderReading:
+        return FolderReading(self._root.reader(name_of(body_id)))
 
     def remove(self, body_ids: Sequence[int]) -> None:
         for body_id in body_ids:
-            _unlinked(self._root, name_of(body_id))
+            unlinked(self._root, name_of(body_id))
 
     def ids(self, number: int) -> list[int]:
         """Return the ids of the bodies in one of the folders."""
@@ -145,19 +131,21 @@ class BodyFolder:
         now = self._root.state(MARK)[1]
         return list(_states(self._root, body_ids, now))
 
-    @property
-    def folders(self) -> int:
-        return len(_FOLDERS)
-
     def pages(self) -> Iterator[list[int]]:
-        for number in range(self.folders):
+        for number in range(len(_FOLDERS)):
             yield self.ids(number)
 
     def pieces(self, body_id: int) -> Iterator[bytes]:
-        file, size_bytes = self.open(body_id)
-        with file:
-            for offset in range(0, size_bytes, _PIECE_BYTES):
-                yield pread(file.fileno(), _PIECE_BYTES, offset)
+        """See InspectedBodies."""
+        body = self.open(body_id)
+        try:
+            for offset in range(0, body.size_bytes, _PIECE_BYTES):
+                yield body.read(offset, _PIECE_BYTES)
+        finally:
+            body.close()
+
+    def close(self) -> None:
+        """It is closed when nobody refers to it any more."""
 
 
 def make_ready(path: str, mark: BodiesMark) -> None:
@@ -199,7 +187,7 @@ def write_mark(
     """
     for left in root.names():
         if left.startswith(_NEW_MARK):
-            _unlinked(root, left)
+            unlinked(root, left)
     own = f"{_NEW_MARK}.{mark.turn.hex}"
     descriptor = root.create(own)
     try:
@@ -211,23 +199,6 @@ def write_mark(
         raise TimeoutError(errno.ETIMEDOUT, "the mark was written too late, and is left as it was")
     root.rename(own, MARK)
     root.sync()
-
-
-def write_all(descriptor: int, data: bytes, offset: int) -> None:
-    """Write all of it, and let the system begin to write it back."""
-    written = pwrite(descriptor, data, offset)
-    while written < len(data):
-        # A short write hides its error; the next call raises it.
-        written += pwrite(descriptor, memoryview(data)[written:], offset + written)
-    start_write_back(descriptor, offset, len(data))
-
-
-def _unlinked(root: OpenFolder, name: str) -> None:
-    """Remove a file, unless it is gone."""
-    try:
-        root.unlink(name)
-    except FileNotFoundError:
-        pass
 
 
 def _text_of(root: OpenFolder, name: str) -> bytes:

@@ -1,0 +1,277 @@
+"""Bodies in a pool of Ceph: the mark, lists, removals, and a new connection when one is lost.
+
+Lives here: `BodyPool`, see BlockingPlace, and `InspectedPool`. Must not live here: one body
+(pool_body.py), the names of objects (objects.py).
+
+A body is removed from its end: the first object goes last. So a removal that was cut is found, and
+repeated. Before the objects of a body that still arrives go, its state says so. Then its writer
+cannot finish it any more.
+"""
+
+from __future__ import annotations
+
+import errno
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
+from strongroom.engines.bodies.blocking import PlaceLimits
+from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
+from strongroom.engines.bodies.rados.connection import OPERATION_S, Change, PoolConnection
+from strongroom.engines.bodies.rados.library import BLOCKLISTED, CHANGED
+from strongroom.engines.bodies.rados.objects import (
+    MARK,
+    REACH,
+    STATE,
+    TURN,
+    BodyState,
+    body_of,
+    object_name,
+)
+from strongroom.engines.bodies.rados.pool_body import PoolReading, PoolWriting
+from strongroom.engines.bodies.urls import PoolUrl
+
+_LIMITS: Final = PlaceLimits(
+    call_s=OPERATION_S + 5.0, look_s=10.0, long_s=3 * OPERATION_S, threads=32, pieces=32
+)
+_LOST: Final = (BLOCKLISTED, errno.ENOTCONN)
+_MARK_BYTES_MAX: Final = 4096
+_PAGE: Final = 1000
+_PIECE_BYTES: Final = 1024 * 1024
+
+
+class BodyPool:
+    """A pool with its mark. See BlockingPlace.
+
+    Raises: BodiesUnfit, OSError.
+    """
+
+    limits = _LIMITS
+
+    def __init__(self, where: PoolUrl) -> None:
+        self._where = where
+        self.shown = str(where)
+        self.connection = PoolConnection(where)
+        try:
+            self.mark = _read_mark(where, self.connection)
+        except BaseException:
+            self.connection.close()
+            raise
+
+    def look(self) -> BodiesMark:
+        try:
+            mark = self._mark_where_it_leads()
+        except BodiesUnfit as error:
+            raise BodiesAway(str(error)) from None
+        if mark.store != self.mark.store:
+            raise BodiesAway(f"{self.shown} has the bodies of another store now")
+        self.mark = mark
+        return mark
+
+    def _mark_where_it_leads(self) -> BodiesMark:
+        """The pool may be another one of this name by now, and a connection that was lost, or that
+        Ceph has refused since, never comes back."""
+        connection = self.connection
+        try:
+            if connection.is_current():
+                return _read_mark(self._where, connection)
+        except OSError as error:
+            if error.errno not in _LOST:
+                raise
+        fresh = PoolConnection(self._where)
+        try:
+            mark = _read_mark(self._where, fresh)
+        except BaseException:
+            fresh.close()
+            raise
+        self.connection = fresh
+        connection.close()
+        return mark
+
+    def put_mark(self, mark: BodiesMark, is_late: Callable[[], bool]) -> None:
+        """It replaces the mark that was read last, and no other one. So a call that the pool
+        carries out late does not undo what others have put since."""
+        if is_late():
+            raise TimeoutError(errno.ETIMEDOUT, "the mark is late, and is left as it was")
+        try:
+            change = _mark_change(mark, replaces=self.mark)
+            self.connection.change(MARK, change)
+        except OSError as error:
+            if error.errno != CHANGED:
+                raise
+            raise BodiesAway(f"{self.shown}: its mark was changed meanwhile") from None
+        self.mark = mark
+
+    def begin(self, body_id: int) -> PoolWriting:
+        state = BodyState("arriving", REACH)
+        change = Change(exists=False, sets=(STATE, state.text()))
+        self.connection.change(object_name(body_id), change)
+        return PoolWriting(self, body_id, state)
+
+    def open(self, body_id: int) -> PoolReading:
+        state = self._state(body_id)
+        if not state.is_whole:
+            raise FileNotFoundError(errno.ENOENT, "it is not complete")
+        return PoolReading(self, body_id, state.size_bytes)
+
+    def _state(self, body_id: int) -> BodyState:
+        try:
+            return BodyState.parse(self.connection.attribute(object_name(body_id), STATE))
+        except OSError as error:
+            if error.errno != errno.ENODATA:
+                raise
+            return BodyState.parse(b"")
+
+    def remove(self, body_ids: Sequence[int]) -> None:
+        for body_id in body_ids:
+            try:
+                state = self._removable(body_id)
+            except FileNotFoundError:
+                continue
+            others = range(1, state.objects)
+            self.connection.remove([object_name(body_id, number) for number in others])
+            self.connection.remove([object_name(body_id)])
+
+    def _removable(self, body_id: int) -> BodyState:
+        """Return what may be removed; its writer cannot finish it. Raises: FileNotFoundError."""
+        while True:
+            state = self._state(body_id)
+            if state.word != "arriving":
+                return state
+            removed = (STATE, BodyState("removed", state.number).text())
+            change = Change(exists=True, expects=(STATE, state.text()), sets=removed)
+            try:
+                self.connection.change(object_name(body_id), change)
+            except OSError as error:
+                if error.errno != CHANGED:
+                    raise
+                continue  # its writer has gone on meanwhile
+
+    def pages(self) -> Iterator[Sequence[int]]:
+        for names in _batches(self.connection.names()):
+            bodies = map(body_of, names)
+            yield [found[0] for found in bodies if found is not None and found[1]]
+
+    def states(self, body_ids: Sequence[int]) -> list[FoundBody]:
+        # The mark was changed seconds ago, by the clock of a gateway as all objects are.
+        now = self.connection.changed_at(MARK)
+        return list(self._states(body_ids, now))
+
+    def _states(self, body_ids: Sequence[int], now: int) -> Iterator[FoundBody]:
+        for body_id in body_ids:
+            try:
+                changed = self.connection.changed_at(object_name(body_id))
+                size_bytes = self._state(body_id).size_bytes
+            except FileNotFoundError:
+                continue  # it was removed just now
+            yield FoundBody(body_id, size_bytes, now - changed)
+
+    def close(self) -> None:
+        self.connection.close()
+
+
+class InspectedPool(BodyPool):
+    """A pool that is read from outside of a server. See InspectedBodies.
+
+    Objects of a body whose first one is missing are found, too: a gateway that stood still for days
+    may have written them when its upload was removed.
+    """
+
+    def __init__(self, where: PoolUrl) -> None:
+        super().__init__(where)
+        self._strays: dict[int, str] = {}
+
+    def pages(self) -> Iterator[Sequence[int]]:
+        for names in _batches(self.connection.names()):
+            found = {body: name for name in names if (body := body_of(name)) is not None}
+            first = {body_id for body_id, is_first in found if is_first}
+            others = {body_id: name for (body_id, is_first), name in found.items() if not is_first}
+            strays = {
+                body_id: name
+                for body_id, name in others.items()
+                if body_id not in first and self._is_stray(body_id)
+            }
+            new = strays.keys() - self._strays.keys()
+            self._strays |= strays
+            yield [*first, *new]
+
+    def _is_stray(self, body_id: int) -> bool:
+        try:
+            self.connection.changed_at(object_name(body_id))
+        except FileNotFoundError:
+            return True
+        return False
+
+    def _states(self, body_ids: Sequence[int], now: int) -> Iterator[FoundBody]:
+        yield from super()._states([one for one in body_ids if one not in self._strays], now)
+        for body_id in self._strays.keys() & set(body_ids):
+            try:
+                changed = self.connection.changed_at(self._strays[body_id])
+            except FileNotFoundError:
+                continue
+            yield FoundBody(body_id, 0, now - changed)
+
+    def pieces(self, body_id: int) -> Iterator[bytes]:
+        body = self.open(body_id)
+        for offset in range(0, body.size_bytes, _PIECE_BYTES):
+            yield body.read(offset, _PIECE_BYTES)
+
+
+def make_ready(where: PoolUrl, mark: BodiesMark) -> None:
+    """Make an empty pool, or a namespace in it, one for bodies. It stays as it is if it has the
+    store's mark already.
+
+    Raises: BodiesUnfit: it is not empty, or belongs to another store; OSError.
+    """
+    connection = PoolConnection(where)
+    try:
+        if not _has_mark(connection):
+            if next(connection.names(), None) is not None:
+                raise BodiesUnfit(
+                    f"{where} is not empty, and has no mark; name an empty pool, or an empty "
+                    "namespace by ns=NAME"
+                )
+            connection.change(MARK, _mark_change(mark, replaces=None))
+        elif _read_mark(where, connection).store != mark.store:
+            raise BodiesUnfit(f"{where} has the bodies of another store; name an empty pool")
+    finally:
+        connection.close()
+
+
+def _has_mark(connection: PoolConnection) -> bool:
+    try:
+        connection.changed_at(MARK)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _mark_change(mark: BodiesMark, replaces: BodiesMark | None) -> Change:
+    turn = (TURN, mark.turn.hex.encode())
+    if replaces is None:
+        return Change(exists=False, data=mark.text(), sets=turn)
+    before = (TURN, replaces.turn.hex.encode())
+    return Change(exists=True, expects=before, data=mark.text(), sets=turn)
+
+
+def _read_mark(where: PoolUrl, connection: PoolConnection) -> BodiesMark:
+    try:
+        return parse_mark(connection.read(MARK, 0, _MARK_BYTES_MAX))
+    except FileNotFoundError:
+        raise BodiesUnfit(
+            f"{where} has no mark of a store's bodies. An empty pool is made ready by "
+            f"`strongroom store init URL --bodies '{where}'`"
+        ) from None
+    except PermissionError as error:
+        raise BodiesUnfit(
+            f"{where}: {where.user} may not read it ({error.strerror}). Give it mon 'allow r' and "
+            f"osd 'allow rw pool={where.pool}' by `ceph auth caps`"
+        ) from None
+    except UnknownMark as error:
+        raise BodiesUnfit(f"{where}: {error}") from None
+
+
+def _batches(names: Iterator[str]) -> Iterator[list[str]]:
+    while batch := list(itertools.islice(names, _PAGE)):
+        yield batch

@@ -1,0 +1,161 @@
+"""One body in a pool: its objects are written, and the first one tells when it is whole.
+
+Lives here: `PoolWriting` and `PoolReading`. Must not live here: removals (pool.py), threads.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from strongroom.engines.bodies.base import BodiesAway
+from strongroom.engines.bodies.rados.connection import Change, PoolConnection
+from strongroom.engines.bodies.rados.library import CHANGED
+from strongroom.engines.bodies.rados.objects import (
+    OBJECT_BYTES,
+    REACH,
+    STATE,
+    BodyState,
+    object_name,
+)
+
+_AT_ONCE: Final = 4
+_TOUCH_S: Final = 600.0
+
+
+class Objects(Protocol):
+    """The pool that has the objects.
+
+    Attributes:
+        connection: the present one.
+    """
+
+    connection: PoolConnection
+
+    def remove(self, body_ids: Sequence[int]) -> None: ...
+
+
+class PoolWriting:
+    """See BlockingWriting. The first object is written when the second one begins, so that a body
+    of one object is written by `finish` alone.
+
+    An upload says in its state how far it may reach. It says that anew every 10 minutes at least,
+    too: so it stays young, and learns if it was removed.
+    """
+
+    pieces_at_once = _AT_ONCE
+
+    def __init__(self, pool: Objects, body_id: int, state: BodyState) -> None:
+        self._pool = pool
+        self._id = body_id
+        self._buffer = bytearray()
+        self._number = self._size_bytes = 0
+        self._reach = state.number
+        self._touch_at_s: float | None = None
+        self._state = state
+        self._stating = threading.Lock()
+        self._is_unsure = False
+
+    def pieces(self, data: bytes, now_s: float) -> Sequence[Callable[[], None]]:
+        if self._touch_at_s is None:
+            self._touch_at_s = now_s + _TOUCH_S
+        self._buffer += data
+        self._size_bytes += len(data)
+        calls = []
+        while len(self._buffer) >= OBJECT_BYTES + (self._number == 0):
+            calls.append(functools.partial(self._write, self._number, self._taken()))
+            self._number += 1
+            # Objects of the next call may be written before this one is.
+            if self._number + _AT_ONCE > self._reach or now_s >= self._touch_at_s:
+                self._reach = max(self._reach, self._number + REACH)
+                self._touch_at_s = now_s + _TOUCH_S
+                calls[-1] = functools.partial(_both, calls[-1], self._reaches(self._reach))
+        return calls
+
+    def _taken(self) -> bytes:
+        piece = bytes(memoryview(self._buffer)[:OBJECT_BYTES])
+        del self._buffer[:OBJECT_BYTES]
+        return piece
+
+    def _write(self, number: int, data: bytes) -> None:
+        """Only the first object is there before."""
+        self._change(number, Change(exists=True if number == 0 else None, data=data))
+
+    def _reaches(self, reach: int) -> Callable[[], None]:
+        def say() -> None:
+            with self._stating:
+                if reach >= self._state.number:
+                    self._become(BodyState("arriving", reach))
+
+        return say
+
+    def finish(self) -> None:
+        rest = bytes(self._buffer)
+        self._buffer.clear()
+        whole = BodyState("whole", self._size_bytes)
+        if self._number and rest:
+            self._write(self._number, rest)
+        self._become(whole, None if self._number else rest)
+
+    def _become(self, state: BodyState, data: bytes | None = None) -> None:
+        """Raises: BodiesAway: whoever sweeps has removed the body, or has begun to."""
+        before, after = (STATE, self._state.text()), (STATE, state.text())
+        self._change(0, Change(exists=True, expects=before, data=data, sets=after))
+        self._state = state
+
+    def _change(self, number: int, change: Change) -> None:
+        try:
+            self._pool.connection.change(object_name(self._id, number), change)
+        except TimeoutError:
+            self._is_unsure = True
+            raise
+        except OSError as error:
+            if error.errno not in (CHANGED, errno.ENOENT):
+                raise
+            raise BodiesAway(f"body {self._id} was removed while it was written") from None
+
+    def give_up(self) -> None:
+        """A write that was given up may happen yet. So the body is left to the sweep then, which
+        comes a day later."""
+        if not self._is_unsure:
+            self._pool.remove((self._id,))
+
+
+class PoolReading:
+    """See BlockingReading. Nothing is kept open: the objects must stay."""
+
+    def __init__(self, pool: Objects, body_id: int, size_bytes: int) -> None:
+        self._pool = pool
+        self._id = body_id
+        self.size_bytes = size_bytes
+
+    def read(self, offset: int, length: int) -> bytes:
+        end = min(offset + length, self.size_bytes)
+        parts = []
+        while offset < end:
+            number, start = divmod(offset, OBJECT_BYTES)
+            count = min(OBJECT_BYTES - start, end - offset)
+            parts.append(self._part(number, start, count))
+            offset += count
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+    def _part(self, number: int, start: int, count: int) -> bytes:
+        try:
+            part = self._pool.connection.read(object_name(self._id, number), start, count)
+        except FileNotFoundError:
+            part = b""
+        if len(part) < count:
+            at = number * OBJECT_BYTES + start + len(part)
+            raise FileNotFoundError(errno.ENOENT, f"its bytes from {at} on are missing")
+        return part
+
+    def close(self) -> None:
+        """There is nothing to close."""
+
+
+def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
+    first()
+    second()

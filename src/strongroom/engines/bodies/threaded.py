@@ -1,0 +1,245 @@
+"""A place of bodies for callers that must not block: a folder or a pool, called in threads.
+
+Lives here: `ThreadedBodies`: which call runs in which thread, for how long it is waited for, and
+what an error means. Must not live here: one body (threaded_body.py), the places (layout.py,
+rados/pool.py).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import functools
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Final, TypeVar
+
+from strongroom.engines.base import Busy, EngineError, Full
+from strongroom.engines.bodies.base import (
+    BodiesAway,
+    BodiesBroken,
+    BodiesUnfit,
+    BodyMissing,
+    FoundBody,
+)
+from strongroom.engines.bodies.blocking import BlockingPlace, NotDurable
+from strongroom.engines.bodies.mark import BodiesMark
+from strongroom.engines.bodies.threaded_body import ThreadedReading, ThreadedWriting
+from strongroom.engines.bodies.workers import Workers
+
+T = TypeVar("T")
+
+_OPEN_S: Final = 15.0
+_READY_S: Final = 120.0
+_PUT_MARK_S: Final = 10.0
+_END_S: Final = 5.0
+_REMOVED_AT_ONCE: Final = 64
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
+_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
+
+
+class ThreadedBodies:
+    """The bodies of one store in a place; make it with `open_threaded`.
+
+    Arguments:
+        place: opened, with its mark.
+        looking: a thread of its own, so that calls that hang do not delay a look.
+    """
+
+    def __init__(self, place: BlockingPlace, looking: Workers) -> None:
+        self._place = place
+        self._looking = looking
+        self.limits = place.limits
+        self._workers = Workers(self.limits.threads, "bodies")
+        self._room = asyncio.Semaphore(self.limits.pieces)
+        self._away: BodiesAway | None = None
+        self._broken: BodiesBroken | None = None
+        self._callback: Callable[[EngineError], None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.shown = place.shown
+
+    @property
+    def mark(self) -> BodiesMark:
+        """As it was read last."""
+        return self._place.mark
+
+    def why_away(self) -> BodiesAway | None:
+        return self._away
+
+    def on_broken(self, callback: Callable[[EngineError], None]) -> None:
+        self._callback = callback
+
+    async def begin(self, body_id: int) -> ThreadedWriting:
+        self._check()
+        beginning = functools.partial(self._place.begin, body_id)
+        return ThreadedWriting(self, await self.call(beginning, lambda made: made.give_up()))
+
+    async def open(self, body_id: int) -> ThreadedReading:
+        self._check()
+        opening = functools.partial(self._place.open, body_id)
+        limit_s = self.limits.call_s
+        try:
+            body = await self._workers.run(opening, limit_s, lambda made: made.close())
+        except FileNotFoundError:
+            await self.look()  # a place that is not there misses nothing
+            raise BodyMissing(f"{self.shown} has no body {body_id}") from None
+        except (OSError, TimeoutError) as error:
+            raise self.error_of(error) from None
+        return ThreadedReading(self, body, f"body {body_id} in {self.shown}")
+
+    async def remove(self, body_ids: Sequence[int]) -> None:
+        for at in range(0, len(body_ids), _REMOVED_AT_ONCE):
+            self._check()
+            some = body_ids[at : at + _REMOVED_AT_ONCE]
+            await self.call(functools.partial(self._place.remove, some), limit_s=self.limits.long_s)
+
+    async def ids(self) -> AsyncIterator[Sequence[int]]:
+        pages = self._place.pages()
+        while True:
+            self._check()
+            page = await self.call(lambda: next(pages, None), limit_s=self.limits.long_s)
+            if page is None:
+                return
+            yield page
+
+    async def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
+        self._check()
+        asking = functools.partial(self._place.states, body_ids)
+        return await self.call(asking, limit_s=self.limits.long_s)
+
+    async def look(self) -> BodiesMark:
+        try:
+            mark = await self._looking.run(self._place.look, self.limits.look_s)
+        except (OSError, TimeoutError) as error:
+            self._away = self._failure(error)
+        except BodiesAway as error:
+            self._away = error
+        else:
+            self._away = None
+            return mark
+        raise self._away
+
+    async def put_mark(self, mark: BodiesMark) -> None:
+        self._check()
+        try:
+            loop = asyncio.get_running_loop()
+            until_s = loop.time() + _PUT_MARK_S
+            putting = functools.partial(self._place.put_mark, mark, lambda: loop.time() > until_s)
+            await self._looking.run(putting, _PUT_MARK_S)
+        except (OSError, TimeoutError) as error:
+            raise self._failure(error) from None
+
+    async def call(
+        self,
+        work: Callable[[], T],
+        undo: Callable[[T], object] | None = None,
+        limit_s: float | None = None,
+    ) -> T:
+        """Run a call in a thread. Raises: Full, Busy, BodiesAway."""
+        limit_s = self.limits.call_s if limit_s is None else limit_s
+        try:
+            return await self._workers.run(work, limit_s, undo)
+        except (OSError, TimeoutError) as error:
+            raise self.error_of(error) from None
+
+    def begun(self, work: Callable[[], T]) -> asyncio.Future[T]:
+        """Run a call in a thread, however long it takes."""
+        return self._workers.submit(work)
+
+    async def piece_begun(self, work: Callable[[], None]) -> asyncio.Future[None]:
+        """As `begun`, when there is room for one more piece in memory. Raises: BodiesAway."""
+        try:
+            async with asyncio.timeout(self.limits.call_s):
+                await self._room.acquire()
+        except TimeoutError as error:
+            raise self.error_of(error) from None
+        piece = self.begun(work)
+        piece.add_done_callback(lambda _: self._room.release())
+        return piece
+
+    def error_of(self, error: OSError | TimeoutError) -> EngineError:
+        number = None if isinstance(error, TimeoutError) else error.errno
+        if number in _NO_SPACE:
+            return Full()
+        if number in _TOO_MANY:
+            return Busy(f"no file can be opened at present: {error}")
+        if isinstance(error, NotDurable):
+            return self._broke(error)
+        self.in_background(self._look_quietly())
+        return self._failure(error)
+
+    def _failure(self, error: OSError | TimeoutError) -> BodiesAway:
+        if isinstance(error, TimeoutError) and not error.errno:
+            return BodiesAway(f"{self.shown} does not answer")
+        return BodiesAway(f"{self.shown} cannot be used: {error.strerror}")
+
+    def _broke(self, error: OSError) -> BodiesBroken:
+        """Take note that a sync failed: what of the written files is durable is not known."""
+        text = f"a sync in {self.shown} has failed ({error.strerror}), so this gateway ends"
+        self._broken = BodiesBroken(text)
+        if self._callback is not None:
+            self._callback(self._broken)
+        return self._broken
+
+    def _check(self) -> None:
+        if self._broken is not None:
+            raise self._broken
+        if self._away is not None:
+            raise self._away
+
+    async def _look_quietly(self) -> None:
+        try:
+            await self.look()
+        except EngineError:
+            pass  # it is kept for those who ask
+
+    def in_background(self, work: Coroutine[object, object, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        if self._tasks:
+            _, left = await asyncio.wait(self._tasks, timeout=_END_S)
+            for task in left:
+                task.cancel()
+        self._workers.stop()
+        closing = self._looking.submit(self._place.close)
+        self._looking.stop()
+        await asyncio.wait([closing], timeout=_END_S)
+
+
+async def open_threaded(url: str, opened: Callable[[], BlockingPlace]) -> ThreadedBodies:
+    """Open a place that has a mark. Raises: BodiesUnfit; BodiesAway: it does not answer."""
+    looking = Workers(1, "bodies-look")
+    try:
+        place = await _first(looking, url, opened, _OPEN_S, lambda made: made.close())
+        return ThreadedBodies(place, looking)
+    except BaseException:
+        looking.stop()
+        raise
+
+
+async def make_ready_in_thread(url: str, work: Callable[[], None]) -> None:
+    """Run a call that makes a place ready. Raises: BodiesUnfit, BodiesAway."""
+    looking = Workers(1, "bodies-look")
+    try:
+        await _first(looking, url, work, _READY_S)
+    finally:
+        looking.stop()
+
+
+async def _first(
+    looking: Workers,
+    url: str,
+    work: Callable[[], T],
+    limit_s: float,
+    undo: Callable[[T], object] | None = None,
+) -> T:
+    try:
+        return await looking.run(work, limit_s, undo)
+    except (FileNotFoundError, NotADirectoryError, PermissionError) as error:
+        raise BodiesUnfit(f"{url} cannot be used: {error.strerror}") from None
+    except TimeoutError:
+        raise BodiesAway(f"{url} does not answer") from None
+    except OSError as error:
+        raise BodiesAway(f"{url} cannot be used: {error.strerror}") from None
