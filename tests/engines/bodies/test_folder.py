@@ -8,9 +8,8 @@ import errno
 import os
 import stat
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
 from pathlib import Path
 from unittest import mock
 from uuid import UUID
@@ -20,77 +19,29 @@ import pytest
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.bodies import folder_files, layout, threaded
 from strongroom.engines.bodies.base import BodiesAway, BodiesBroken, BodiesUnfit, BodyMissing
-from strongroom.engines.bodies.blocking import PlaceLimits
 from strongroom.engines.bodies.folder_files import FolderWriting
 from strongroom.engines.bodies.layout import MARK, BodyFolder, name_of
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.threaded import ThreadedBodies
 from strongroom.platform import files
-from strongroom.platform.open_folder import OpenFolder
+from tests.engines.bodies.contract import OWN, SECOND, THIRD, found, made, read, write
+from tests.engines.bodies.places import TriedFolder
 
-OWN = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=3))
-SECOND = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=4))
-THIRD = BodiesMark(UUID(int=1), UUID(int=2), UUID(int=5))
 BODY = os.urandom(3 * 1024 * 1024 + 7)
-IMPATIENT = PlaceLimits(call_s=0.1, look_s=0.1, long_s=0.1, threads=8, pieces=8)
-
-
-@asynccontextmanager
-async def _opened(path: Path) -> AsyncIterator[ThreadedBodies]:
-    await make_place_ready(f"file://{path}", OWN)
-    bodies = await open_place(f"file://{path}")
-    assert isinstance(bodies, ThreadedBodies)
-    try:
-        yield bodies
-    finally:
-        await bodies.close()
 
 
 def _try(path: Path, trial: Callable[[ThreadedBodies], Awaitable[None]]) -> None:
     async def whole() -> None:
-        async with _opened(path) as bodies:
+        async with made(TriedFolder(path)) as bodies:
             await trial(bodies)
 
     asyncio.run(whole())
 
 
-async def _write(bodies: ThreadedBodies, body_id: int, data: bytes = BODY) -> None:
-    writing = await bodies.begin(body_id)
-    for at in range(0, len(data), 1024 * 1024):
-        await writing.write(data[at : at + 1024 * 1024])
-    await writing.finish()
-
-
-async def _read(bodies: ThreadedBodies, body_id: int) -> bytes:
-    body = await bodies.open(body_id)
-    try:
-        return await body.read(0, body.size_bytes)
-    finally:
-        body.close()
-
-
-async def _found(bodies: ThreadedBodies) -> dict[int, int]:
-    ids = [one async for page in bodies.ids() for one in page]
-    return {one.id: one.size_bytes for one in await bodies.states([*ids, 1])}
-
-
-def test_a_body_comes_back_is_found_and_is_removed(tmp_path: Path) -> None:
-    async def trial(bodies: ThreadedBodies) -> None:
-        ids = [7, 1 << 62, *range(638_000_000_000_000_000, 638_000_000_000_000_020)]
-        for body_id in ids:
-            await _write(bodies, body_id)
-        assert await _read(bodies, 7) == BODY
-        assert await _found(bodies) == dict.fromkeys(ids, len(BODY))
-        await bodies.remove([*ids[1:], 5])
-        assert await _found(bodies) == {7: len(BODY)}
-
-    _try(tmp_path, trial)
-
-
 def test_only_the_owner_may_read_what_is_there(tmp_path: Path) -> None:
     async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7, b"secret")
+        await write(bodies, 7, b"secret")
 
     _try(tmp_path, trial)
     for one in tmp_path.rglob("*"):
@@ -102,36 +53,13 @@ def test_an_open_body_stays_readable_and_a_missing_one_is_said_to_be_missing(
     tmp_path: Path,
 ) -> None:
     async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
+        await write(bodies, 7, BODY)
         body = await bodies.open(7)
         await bodies.remove([7])
         assert await body.read(5, 100) == BODY[5:105]
         body.close()
         with pytest.raises(BodyMissing):
             await bodies.open(7)
-
-    _try(tmp_path, trial)
-
-
-def test_a_body_that_is_given_up_leaves_nothing(tmp_path: Path) -> None:
-    async def trial(bodies: ThreadedBodies) -> None:
-        for ends in (False, True):
-            writing = await bodies.begin(7 + ends)
-            await writing.write(BODY)
-            if ends:
-                await writing.finish()
-            writing.give_up()
-
-    _try(tmp_path, trial)
-    assert [one for one in (tmp_path / "bodies").rglob("*") if one.is_file()] == []
-
-
-def test_the_same_id_is_never_written_twice(tmp_path: Path) -> None:
-    async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
-        with pytest.raises(BodiesAway):
-            await bodies.begin(7)
-        assert await _read(bodies, 7) == BODY
 
     _try(tmp_path, trial)
 
@@ -153,7 +81,7 @@ def _synced(tmp_path: Path) -> list[str]:
         assert str(tmp_path / "bodies") in synced
         assert synced[-1] == str(tmp_path)
         synced.clear()
-        await _write(bodies, 7)
+        await write(bodies, 7, BODY)
 
     with mock.patch.object(folder_files, "sync_data", data), mock.patch("os.fsync", file):
         _try(tmp_path, trial)
@@ -192,7 +120,7 @@ def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Pa
         bodies.on_broken(told.append)
         failing = mock.patch.object(folder_files, "sync_data", _failing(errno.EIO))
         with failing, pytest.raises(BodiesBroken):
-            await _write(bodies, 7)
+            await write(bodies, 7, BODY)
         assert len(told) == 1
         with pytest.raises(BodiesBroken):
             await bodies.begin(8)
@@ -204,8 +132,8 @@ def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Pa
 def test_a_full_disk_refuses_the_body_and_nothing_else(tmp_path: Path, where: str) -> None:
     async def trial(bodies: ThreadedBodies) -> None:
         with mock.patch.object(folder_files, where, _failing(errno.ENOSPC)), pytest.raises(Full):
-            await _write(bodies, 7)
-        await _write(bodies, 8)
+            await write(bodies, 7, BODY)
+        await write(bodies, 8, BODY)
 
     _try(tmp_path, trial)
 
@@ -250,7 +178,7 @@ def test_a_close_that_fails_closes_no_other_file(tmp_path: Path, finishes: bool)
 @pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.ETIMEDOUT])
 def test_a_read_that_fails_is_unavailable(tmp_path: Path, number: int) -> None:
     async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
+        await write(bodies, 7, BODY)
         body = await bodies.open(7)
         failing = mock.patch.object(folder_files, "pread", _failing(number))
         with failing, pytest.raises(BodiesAway):
@@ -267,7 +195,7 @@ def test_a_mount_point_that_lost_its_folder_is_away_and_stays_empty(tmp_path: Pa
     mounted.mkdir()
 
     async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
+        await write(bodies, 7, BODY)
         writing = await bodies.begin(8)
         mounted.rename(aside)
         mounted.mkdir()
@@ -282,47 +210,9 @@ def test_a_mount_point_that_lost_its_folder_is_away_and_stays_empty(tmp_path: Pa
         mounted.rmdir()
         aside.rename(mounted)
         assert await bodies.look() == OWN
-        assert await _read(bodies, 8) == BODY
+        assert await read(bodies, 8) == BODY
 
     _try(mounted, trial)
-
-
-def test_a_missing_body_of_a_folder_that_is_not_there_is_not_missing(tmp_path: Path) -> None:
-    mounted = tmp_path / "shared"
-    mounted.mkdir()
-
-    async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
-        (mounted / name_of(7)).unlink()
-        (mounted / MARK).unlink()
-        with pytest.raises(BodiesAway):
-            await bodies.open(7)
-
-    _try(mounted, trial)
-
-
-def test_a_folder_that_hangs_delays_nobody_for_long(tmp_path: Path) -> None:
-    hanging = threading.Event()
-
-    def hang(*_: object) -> bytes:
-        hanging.wait()
-        return b""
-
-    async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
-        with pytest.raises(BodiesAway, match="does not answer"):
-            await bodies.call(hang, limit_s=0.1)
-        looking = mock.patch.object(type(bodies._place), "look", hang)
-        soon = mock.patch.object(bodies, "limits", IMPATIENT)
-        with looking, soon, pytest.raises(BodiesAway, match="does not answer"):
-            await bodies.look()
-        assert bodies.why_away() is not None
-        hanging.set()
-        await bodies.look()
-        assert bodies.why_away() is None
-        assert await _read(bodies, 7) == BODY
-
-    _try(tmp_path, trial)
 
 
 def test_a_mark_that_was_given_up_is_not_put_later(tmp_path: Path) -> None:
@@ -388,45 +278,6 @@ def test_writers_of_marks_do_not_share_a_file(tmp_path: Path) -> None:
     assert BodyFolder(str(tmp_path)).mark == SECOND
 
 
-def test_a_body_whose_writer_has_gone_before_it_began_leaves_nothing(tmp_path: Path) -> None:
-    hanging, removed = threading.Event(), threading.Event()
-    begin, remove = BodyFolder.begin, folder_files.unlinked
-
-    def late(folder: BodyFolder, body_id: int) -> FolderWriting:
-        hanging.wait(30)
-        return begin(folder, body_id)
-
-    def told(root: OpenFolder, name: str) -> None:
-        remove(root, name)
-        removed.set()
-
-    async def trial(bodies: ThreadedBodies) -> None:
-        soon = mock.patch.object(bodies, "limits", IMPATIENT)
-        with soon, pytest.raises(BodiesAway):
-            await bodies.begin(7)
-        hanging.set()
-        assert await asyncio.to_thread(removed.wait, 30)
-
-    with (
-        mock.patch.object(BodyFolder, "begin", late),
-        mock.patch.object(folder_files, "unlinked", told),
-    ):
-        _try(tmp_path, trial)
-    assert not (tmp_path / name_of(7)).exists()
-
-
-def test_a_body_that_was_removed_meanwhile_is_not_acknowledged(tmp_path: Path) -> None:
-    async def trial(bodies: ThreadedBodies) -> None:
-        writing = await bodies.begin(7)
-        await writing.write(BODY)
-        (tmp_path / name_of(7)).unlink()
-        with pytest.raises(BodiesAway, match="body 7 was removed"):
-            await writing.finish()
-        await _write(bodies, 8)
-
-    _try(tmp_path, trial)
-
-
 @pytest.mark.parametrize("odd", ["notes.txt", "bodies/5e/0000000000000007"])
 def test_a_folder_with_other_things_is_left_alone(tmp_path: Path, odd: str) -> None:
     file = tmp_path / odd
@@ -442,8 +293,8 @@ def test_a_folder_that_was_half_made_is_made_whole(tmp_path: Path) -> None:
         (tmp_path / "bodies" / name).mkdir(parents=True)
 
     async def trial(bodies: ThreadedBodies) -> None:
-        await _write(bodies, 7)
-        assert await _read(bodies, 7) == BODY
+        await write(bodies, 7, BODY)
+        assert await read(bodies, 7) == BODY
 
     _try(tmp_path, trial)
     before = sorted(tmp_path.rglob("*"))
@@ -480,6 +331,6 @@ def test_what_is_no_file_is_a_missing_body_and_hangs_nothing(
         make(tmp_path / name_of(7))
         with pytest.raises(BodyMissing):
             await bodies.open(7)
-        assert await _found(bodies) == {}
+        assert await found(bodies) == {}
 
     _try(tmp_path, trial)

@@ -1,8 +1,7 @@
 """A place of bodies as calls that may block: what a folder and a pool of objects have to offer.
 
 Lives here: the protocols `BlockingPlace`, `BlockingWriting` and `BlockingReading`. Must not live
-here: in which thread a call runs, for how long it is waited for, and what its error means for a
-caller (threaded.py).
+here: the thread of a call, for how long it is waited for, and what its error means (threaded.py).
 
 Errors are OSErrors with a number, unless another one is named. A place that cannot be reached says
 so by any of them. FileNotFoundError means what the call says.

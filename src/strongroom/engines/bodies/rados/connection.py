@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
-from strongroom.engines.bodies.base import BodiesUnfit
+from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit
 from strongroom.engines.bodies.rados.library import (
     CREATE_EXCLUSIVE,
     EQUAL,
@@ -62,7 +62,7 @@ class Change(NamedTuple):
 class PoolConnection:
     """A connection that is open. Calls may be made from any thread.
 
-    Raises: BodiesUnfit: the text says what to do; OSError.
+    Raises: BodiesUnfit: the text says what to do; BodiesAway; OSError.
     """
 
     def __init__(self, where: PoolUrl) -> None:
@@ -93,6 +93,11 @@ class PoolConnection:
         for name, value in _OPTIONS.items():
             library.rados_conf_set(self._cluster, name.encode(), b"%d" % value)
         connected = library.rados_connect(self._cluster)
+        if connected == -errno.ETIMEDOUT:
+            raise BodiesAway(
+                f"{where}: no monitor of Ceph has let {where.user} in within {_CONNECT_S} s. Look "
+                f"at the monitors, and at the keyring that {where.configuration} names"
+            )
         if -connected in _REFUSED:
             raise BodiesUnfit(
                 f"{where}: Ceph refuses {where.user} ({os.strerror(-connected)}). "

@@ -70,8 +70,8 @@ class BodyPool:
         return mark
 
     def _mark_where_it_leads(self) -> BodiesMark:
-        """The pool may be another one of this name by now, and a connection that was lost, or that
-        Ceph has refused since, never comes back."""
+        """The pool may be another one of this name by now. A connection that was lost, or that Ceph
+        refuses, never comes back."""
         connection = self.connection
         try:
             if connection.is_current():
@@ -174,8 +174,8 @@ class BodyPool:
 class InspectedPool(BodyPool):
     """A pool that is read from outside of a server. See InspectedBodies.
 
-    Objects of a body whose first one is missing are found, too: a gateway that stood still for days
-    may have written them when its upload was removed.
+    Objects of a body whose first one is missing are found, too. A gateway that stood still for days
+    may have written them after its upload was removed.
     """
 
     def __init__(self, where: PoolUrl) -> None:
