@@ -4,7 +4,7 @@ Also the next request on one connection does, so that any client switches betwee
 gateways listen on the ports of the balancer, each on an address of its own within 127.0.0.0/8. So
 they know URLs of the balancer as their own, as they would behind one name.
 
-Lives here: the balancer. Must not live here: the gateways (over_postgres.py, interop/balanced.py).
+Lives here: the balancer. Must not live here: the gateways (over_postgres.py, balanced.py).
 """
 
 from __future__ import annotations

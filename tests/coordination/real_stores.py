@@ -18,6 +18,7 @@ from unittest import mock
 
 from strongroom.testing import Server
 from strongroom.testing.ports import HOST
+from tests.balanced import BalancedServer
 from tests.coordination.proxy import Proxy
 from tests.coordination.s3_server import KEYS, moto, serving
 from tests.coordination.servers import (
@@ -27,6 +28,7 @@ from tests.coordination.servers import (
     postgres_server,
     redis_server,
 )
+from tests.over_postgres import is_balanced
 
 
 @dataclass
@@ -138,7 +140,8 @@ def _strongroom(folder: Path, mode: str, ttl_s: float) -> Iterator[RealStore]:
         where = f"http://{address}/devstoreaccount1"
         return f"azure://devstoreaccount1/locks?mode={mode}&endpoint={where}"
 
-    with Server.start(data=folder / "data", test_clock=False) as server:
+    kind = BalancedServer if is_balanced() else Server
+    with kind.start(data=folder / "data", test_clock=False) as server:
         address = f"{HOST}:{server.port}"
         with Proxy(address) as proxy:
             urls = url(proxy.address), url(address)

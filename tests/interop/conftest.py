@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from strongroom.testing.server import Server
-from tests.interop.balanced import BalancedServer
+from tests.balanced import BalancedServer
 from tests.over_postgres import is_balanced
 
 _FAILED = re.compile(r"^.*\bstatus=5\d\d\b(?<!status=501).*$", re.MULTILINE)

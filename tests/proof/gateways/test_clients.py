@@ -1,14 +1,13 @@
 """Other people's clients over two gateways, which HAProxy asks in turn: each request switches.
 
 These are the interop tests of clients of Azure Storage, unchanged, and all tests that use the
-official SDK for Python. Left out are those of interop/ that need a single server:
+official SDK for Python. The toolkit's histories and faults are there, too: a kill ends both
+gateways, and a pause stops one. Left out are those of interop/ that need a single server:
 
 - SMB (smb_clients, smb_names, smbtorture): a share is served over SMB by one gateway, and the
   balancer is one of HTTP. files.md of client_recipes starts such a server of its own.
 - proxies: they have another proxy in front of one server. prometheus starts servers with settings
   of its own, one of them over a PostgreSQL. import_azurite serves a data directory.
-- coordination_histories, coordination_faults: they kill and pause one process. Gateways that are
-  killed and stopped are the other parts of this folder.
 - the rest of interop/ asks other stores, and no Strongroom.
 """
 
@@ -31,6 +30,7 @@ _FOREIGN: Final = (
     *("arcticdb", "celery", "client_recipes", "hints_strongroom", "javascript", "object_stores"),
     *("pyarrow", "rclone"),
 )
+_OF_TOOLKIT: Final = ("coordination_faults", "coordination_histories")
 _SDK: Final = re.compile(r"from azure\.(?:storage|data)")
 _BESIDE: Final = ("hostile/test_sdk_oddities.py", "coordination/test_azure_store.py")
 _WITHOUT: Final = (
@@ -49,11 +49,11 @@ def sdk_modules() -> list[str]:
     return [*own, *_BESIDE]
 
 
-def passed(modules: Sequence[str]) -> int:
+def passed(modules: Sequence[str], *flags: str) -> int:
     """Run tests over two balanced gateways, which must pass. Return how many there are."""
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--timeout=600"]
     command += [str(_TESTS / one) for one in modules]
-    command += [f"--deselect=tests/{one}" for one in _WITHOUT]
+    command += [*flags, *(f"--deselect=tests/{one}" for one in _WITHOUT)]
     ran = subprocess.run(
         command,
         env=os.environ | {VARIABLE: "balanced"},
@@ -76,3 +76,9 @@ def test_foreign_clients_switch_between_gateways() -> None:
 @pytest.mark.timeout(3600)
 def test_the_official_sdk_switches_between_gateways() -> None:
     assert passed(sdk_modules()) >= 600
+
+
+@pytest.mark.timeout(3600)
+def test_the_toolkit_switches_between_gateways() -> None:
+    modules = [f"interop/test_{one}.py" for one in _OF_TOOLKIT]
+    assert passed(modules, "-k", "strongroom") == 4

@@ -1,6 +1,6 @@
 """Two gateways of a store in PostgreSQL behind HAProxy, in place of the server of foreign clients.
 
-Lives here: both processes as one server. Must not live here: the balancer (tests/balancing.py).
+Lives here: both processes as one server. Must not live here: the balancer (balancing.py).
 """
 
 from __future__ import annotations
