@@ -195,6 +195,18 @@ def test_the_flags_of_serve_stand_under_headings() -> None:
     assert out.index("\nData:") < out.index("\n  --data ") < out.index("\nAddresses and ports:")
 
 
+def test_each_command_of_a_data_directory_knows_a_store_too() -> None:
+    of_directories = []
+    for path, command in every_command(typer.main.get_command(app)):
+        options = {option for one in command.params for option in one.opts}
+        takes = {str(one.envvar) for one in command.params}
+        # The data of a member is JSON.
+        if "STRONGROOM_DATA" in takes or ("--data" in options and "join" not in path):
+            of_directories.append(path)
+            assert "--store-file" in options, path
+    assert len(of_directories) > 10
+
+
 def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     group: Any = typer.main.get_command(app)
     listed = {name: text for one in HEADINGS for name, text in one.briefs.items()}

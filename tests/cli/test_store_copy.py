@@ -72,6 +72,7 @@ def test_a_store_of_all_services_comes_back_with_everything(tmp_path: Path) -> N
     there = in_process("store", "copy", "--from", home, "--to", url, "--to-schema", schema)
     assert there.code == 0, there.err
     assert "verified: " in there.out
+    assert f"Start: strongroom serve --store URL --store-schema {schema}\n" in there.out
     between = Settings(
         data=None,
         store=DatabaseSettings(url, connections=4, schema=schema),

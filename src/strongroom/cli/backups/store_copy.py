@@ -218,7 +218,7 @@ def _lines(report: CopyReport, places: tuple[_Place, _Place], duration_s: float)
         lines.append("It went on where an earlier run was cut.")
     start, goal = places
     lines += _accounts(start, goal)
-    way = "--store URL" if goal.is_database else f"--data {goal.text}"
+    way = f"--store URL{_schema(goal)}" if goal.is_database else f"--data {goal.text}"
     if goal.bodies is not None:
         way += f" --bodies {goal.bodies}"
     return [*lines, f"Start: strongroom serve {way}"]
@@ -245,6 +245,9 @@ def _accounts(start: _Place, goal: _Place) -> list[str]:
 
 def _command(verb: str, directory: _Place, database: _Place) -> str:
     """Say how accounts and roles get from one place to the other."""
-    schema = "" if database.schema == _SCHEMA else f" --store-schema {database.schema}"
     data = shlex.quote(directory.text)
-    return f"They follow by: strongroom account {verb} --data {data} --store URL{schema}"
+    return f"They follow by: strongroom account {verb} --data {data} --store URL{_schema(database)}"
+
+
+def _schema(database: _Place) -> str:
+    return "" if database.schema == _SCHEMA else f" --store-schema {database.schema}"

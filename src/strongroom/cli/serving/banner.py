@@ -193,7 +193,9 @@ def _account_rows(app: App, account: Account, urls: Urls) -> list[tuple[str, str
         return rows
     rows.append(("connection string", connection_string(urls, account.name, _shown_key(account))))
     if account != development_account():
-        rows.append(("", "KEY: yours; strongroom account list --show prints those of a file"))
+        rows.append(
+            ("", "KEY: yours; strongroom account list --show prints those of a file or a store")
+        )
     return rows
 
 
