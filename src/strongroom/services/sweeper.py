@@ -39,6 +39,7 @@ from strongroom.services.core.decisions import Decision
 from strongroom.services.core.place_records import is_alive
 from strongroom.services.core.runner import Services
 from strongroom.services.core.turns import Turn
+from strongroom.services.earlier_commits import EarlierCommits
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot
@@ -80,6 +81,7 @@ class Sweeper:
         self._services = services
         self._sources = services.held.of(CopySources)
         self._share_holds = services.held.of(ShareHolds)
+        self._earlier_commits = EarlierCommits(services)
         self._pause_s = pause_s
         self._running: dict[bytes, asyncio.Task[bool]] = {}
         self._lanes: dict[bytes, bytes] = {}
@@ -130,6 +132,7 @@ class Sweeper:
         for task in self._running.values():
             task.cancel()
         await asyncio.gather(*self._running.values(), return_exceptions=True)
+        await self._earlier_commits.stop()
 
     async def _wait_for_work(self) -> None:
         """Return when a job is due at once, or belongs to this gateway by now, or after a while."""
@@ -255,7 +258,7 @@ class Sweeper:
 
     async def _do(self, face: Face, now: int, services: Services) -> bool:
         """Do the work of a job and remove the job. Return False when it must wait for readers."""
-        await services.store.gateways.wait_for_earlier_commits(now)
+        await self._earlier_commits.have_ended(now)
         ref = keys.job_ref(face.partition)
         if await services.store.read([ref]) == [None]:
             # Another gateway has done the job since this one scanned for jobs.
