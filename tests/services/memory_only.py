@@ -16,9 +16,7 @@ _TURNS: Final[Tests] = {
     "test_long_reads": ("test_one_long_read_ends_in_a_turn",),
 }
 
-_PARTS: Final[Tests] = {
-    "test_reset": ("test_a_crash_in_a_commit_leaves_a_place_whole_or_gone[1]",),
-}
+_PARTS: Final[Tests] = {}
 
 _ENGINE: Final[Tests] = {
     "test_alternating": ("test_what_runs_over_one_gateway_only_is_there",),

@@ -28,6 +28,7 @@ from strongroom.engines.postgres.sessions.session import DatabaseSession
 from strongroom.engines.postgres.sql.places import place_of
 from strongroom.engines.postgres.store import PostgresEngine
 from strongroom.engines.postgres.transfer import record_ref
+from strongroom.standby import HOLD
 from strongroom.values import Purpose
 from tests.engines.postgres.servers import Administrator
 from tests.over_postgres import database, new_store
@@ -70,6 +71,21 @@ class _Family:
 
     async def open(self, clock: Clock) -> PostgresEngine:
         return await open_store(self._url, clock, self.options)
+
+    async def joined(self) -> None:
+        """Let the only gateway serve alone, as a server does. One of several tells the others."""
+        first = self.gateways[0].gateways
+        if len(self.gateways) == 1:
+            first.exclusive = await first.hold(HOLD)
+        else:
+            await self.beat()
+
+    def share(self) -> None:
+        """End that a gateway serves alone, before another one joins."""
+        for gateway in self.gateways:
+            if gateway.gateways.exclusive is not None:
+                gateway.gateways.exclusive.release()
+                gateway.gateways.exclusive = None
 
     async def beat(self) -> None:
         """Send the heartbeats of all gateways that no test has stopped."""
@@ -135,8 +151,7 @@ class PostgresServiceEngine(PostgresEngine):
         super().__init__(opened._parts, allows_reset=opened.allows_reset)
         self._cut_after: int | None = None
         family.gateways.append(self)
-        if len(family.gateways) > 1:
-            awaited(family.beat())
+        awaited(family.joined())
 
     def sessions(self) -> Iterator[DatabaseSession]:
         """All that are open."""
@@ -151,6 +166,7 @@ class PostgresServiceEngine(PostgresEngine):
     def second(self, skew_s: float = 0.0) -> Self:
         """See MemoryEngine.second."""
         awaited(self._moved())
+        self._family.share()
         clock = self._family.clock
         return type(self)(SkewedClock(clock, skew_s) if skew_s else clock, family=self._family)
 
@@ -200,7 +216,9 @@ class PostgresServiceEngine(PostgresEngine):
             gateway.watchers.wake_all()
 
     async def beat_all(self) -> None:
-        """Send the heartbeats of all gateways of the store."""
+        """Send the heartbeats of all gateways of the store. Time is moved a little: it stands still
+        while stamps rise, and a gateway promises no stamp of the future."""
+        self.advance(0.001)
         await self._family.beat()
 
     def stop_heartbeats(self) -> None:
@@ -246,8 +264,7 @@ class PostgresServiceEngine(PostgresEngine):
         return dict(self.records()).get(ref)
 
     def cut_after_steps(self, count: int) -> None:
-        """Cut the next commit. PostgreSQL keeps all of its steps, or none if `count` is 0; see
-        MemoryEngine.cut_after_steps."""
+        """See MemoryEngine.cut_after_steps. PostgreSQL keeps all of the steps, or none."""
         self._cut_after = count
 
     def update(
@@ -259,14 +276,12 @@ class PostgresServiceEngine(PostgresEngine):
     ) -> Awaitable[T]:
         if self._cut_after is None:
             return super().update(partition, reads, decide, purpose)
-        return self._cut(partition, reads, decide, purpose)
-
-    async def _cut(
-        self, partition: Partition, reads: Sequence[Ref], decide: Decide[T], purpose: Purpose
-    ) -> T:
         cut = _Cut(decide, self._cut_after)
+        return self._cut(cut, super().update(partition, reads, cut.decided, purpose))
+
+    async def _cut(self, cut: _Cut, update: Awaitable[T]) -> T:
         try:
-            result = await super().update(partition, reads, cut.decided, purpose)
+            result = await update
         except _NothingKept:
             self._break()
         if cut.has_steps:
@@ -292,7 +307,7 @@ class _Cut:
         has_steps: whether the last decision wanted to change something.
     """
 
-    def __init__(self, decide: Decide[Any], count: int | None) -> None:
+    def __init__(self, decide: Decide[Any], count: int) -> None:
         self._decide = decide
         self._count = count
         self.has_steps = False
@@ -301,6 +316,6 @@ class _Cut:
         self.has_steps = False
         commit = self._decide(found, stamp)
         self.has_steps = bool(commit.steps)
-        if self.has_steps and self._count == 0:
+        if len(commit.steps) > self._count:
             raise _NothingKept
         return commit

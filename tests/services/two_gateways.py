@@ -54,6 +54,7 @@ HELD: Final = (
     "test_handle_watches",
     "test_long_reads",
     "test_open_nodes",
+    "test_paths",
     "test_pending_file_copies",
     "test_repeated_creates",
     "test_reset",
