@@ -22,7 +22,7 @@ from strongroom.engines.bodies.rados.objects import (
     object_name,
 )
 
-_AT_ONCE: Final = 4
+_AT_ONCE: Final = 8
 _TOUCH_S: Final = 600.0
 
 
