@@ -18,6 +18,14 @@ _TURNS: Final[Tests] = {
 
 _PARTS: Final[Tests] = {
     "test_containers": ("test_cut_off_inside_the_deletion_the_container_is_whole",),
+    "test_file_renames": (
+        "test_cut_off_inside_a_rename_one_name_leads_to_the_file[2]",
+        "test_cut_off_inside_a_rename_one_name_leads_to_the_file[3]",
+    ),
+    "test_files": (
+        "test_cut_off_inside_a_creation_no_name_leads_to_nothing[2]",
+        "test_cut_off_inside_a_deletion_a_job_removes_what_is_left[2]",
+    ),
     "test_find_blobs": ("test_the_index_without_its_job_would_keep_what_a_crash_left",),
 }
 
