@@ -6,6 +6,7 @@ what needs an operator (watching/store_report.py). Nothing printed has a URL, wh
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
@@ -24,9 +25,9 @@ T = TypeVar("T")
 
 _ADOPTION = """{place} has the bodies of this store, in another state of it.
 If you go on, it belongs to this database: {database}
-- For 30 s nothing is changed. If another database is served with the folder, this command ends.
-- The database and the folder get a new generation. Every other database with this store, such as
-  the one from which this one was copied, can then no longer be served with the folder.
+- For 30 s nothing is changed. If another database is served with that place, this command ends.
+- The database and that place get a new generation. Every other database with this store, such as
+  the one from which this one was copied, can then no longer be served with that place.
 - No body is removed now. Gateways of this database remove bodies that no record of it names, when
   they are older than --keep-dropped.
 - strongroom doctor URL lists bodies that are missing, if any are.
@@ -85,16 +86,18 @@ def init(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Make an empty folder ready for bodies above 1 MiB: file:///shared. All gateways "
-            "mount it at this path, and are given --bodies.",
+            help="Make an empty folder ready for bodies above 1 MiB: file:///shared; or a pool of "
+            "Ceph: rados://POOL?conf=/etc/ceph/ceph.conf. All gateways reach it in the same way, "
+            "and are given --bodies.",
             envvar="STRONGROOM_BODIES",
         ),
     ] = None,
 ) -> None:
     """Make the tables of a store that are missing, or print the SQL that makes them.
 
-    With --bodies, 256 folders and a mark are made in the folder, and the store remembers it. Run it
-    as the user of the gateways, and restart all gateways with --bodies afterwards."""
+    With --bodies, a mark is made in the folder or pool, and the store remembers it. A folder gets
+    256 folders, too. Run it as the user of the gateways, and restart all gateways with --bodies
+    afterwards."""
     if print_sql is not None:
         _choice(url, store_file, schema).check_schema()
         _need_driver()
@@ -103,6 +106,7 @@ def init(
         typer.echo(init_sql(schema, print_sql), nl=False)
         return
     database = _database(url, store_file, schema)
+    from strongroom.engines.bodies.urls import is_pool
     from strongroom.engines.postgres.assembly import init_bodies, init_store
 
     place = None if bodies is None else _place(bodies)
@@ -110,7 +114,11 @@ def init(
     typer.echo(f"{database.shown}: the schema {schema} has the tables of a store.")
     if place is not None:
         _asked(database, init_bodies(database.url, schema, place))
-        typer.echo(f"{place}: the folder is ready for this store. Serve it with --bodies {place}.")
+        kind = "pool" if is_pool(place) else "folder"
+        typer.echo(
+            f"{place}: the {kind} is ready for this store. Serve it with --bodies "
+            f"{shlex.quote(place)}."
+        )
 
 
 @app.command("migrate")
@@ -165,14 +173,14 @@ def adopt(
     schema: Schema = _SCHEMA,
     bodies: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where the folder of the bodies is now, if it was moved."),
+        typer.Option(metavar="URL", help="Where the bodies are now, if they were moved."),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let a database that was copied or recovered take over the folder of its bodies.
+    """Let a database that was copied or recovered take over the place of its bodies.
 
     Stop all gateways of this database first. Other databases with the same store can then no longer
-    be served with that folder. No body is removed."""
+    be served with that place. No body is removed."""
     database = _database(url, store_file, schema)
     place = None if bodies is None else _place(bodies)
     _asked(database, _adopt(database, schema, place, lambda text: _agreed(text, yes)))
@@ -202,7 +210,7 @@ async def _adopt(
 
 
 def _place(bodies: str) -> str:
-    """Return the URL of a folder, or end the command."""
+    """Return the URL of a place for bodies, or end the command."""
     from strongroom.cli.flags.database import BODIES
 
     try:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from strongroom.engines.bodies.rados.connection import Change, PoolConnection
+from strongroom.engines.bodies.rados.connection import ObjectChange, PoolConnection
 from strongroom.engines.bodies.rados.objects import MARK, STATE, TURN, body_of, object_name
 from strongroom.engines.bodies.urls import PoolUrl
 from tests.engines.postgres.apart import Apart
@@ -41,11 +41,11 @@ class RealPool:
         self._connection.remove([MARK])
 
     def remark(self) -> None:
-        self._connection.change(MARK, Change(False, None, self._aside, (TURN, self._turn)))
+        self._connection.change(MARK, ObjectChange(False, None, self._aside, (TURN, self._turn)))
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
         text = change(self._connection.read(MARK, 0, 4096))
-        self._connection.change(MARK, Change(True, data=text))
+        self._connection.change(MARK, ObjectChange(True, data=text))
 
     def left(self) -> Collection[str]:
         return [name for name in self._connection.names() if name != MARK]
@@ -53,10 +53,12 @@ class RealPool:
     def age(self, body_id: int, age_s: int) -> None:
         name = object_name(body_id)
         state = self._connection.attribute(name, STATE)
-        self._connection.change(name, Change(True, sets=(STATE, state)), int(time.time()) - age_s)
+        self._connection.change(
+            name, ObjectChange(True, sets=(STATE, state)), int(time.time()) - age_s
+        )
 
     def put_foreign(self) -> None:
-        self._connection.change("notes.txt", Change(data=b"mine"))
+        self._connection.change("notes.txt", ObjectChange(data=b"mine"))
 
     def bodies(self) -> set[int]:
         """Return the ids of all bodies that are there."""
@@ -71,7 +73,7 @@ class RealPool:
         except FileNotFoundError:
             return False
         data[len(data) // 2] ^= 1
-        self._connection.change(name, Change(True, data=bytes(data)))
+        self._connection.change(name, ObjectChange(True, data=bytes(data)))
         return True
 
 

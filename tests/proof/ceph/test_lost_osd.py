@@ -36,8 +36,10 @@ _LOAD_S: Final = 8.0
 def _gateways(store: DatabaseSettings, folder: Path) -> Iterator[list[Gateway]]:
     """Two gateways of a store, which serve beside each other. They remove at once what is
     dropped."""
-    flags = ("--store-schema", store.schema, "--bodies", str(store.bodies))
-    flags += ("--store-mode", "active-active", "--keep-dropped", "0s")
+    flags = (
+        *("--store-schema", store.schema, "--bodies", str(store.bodies)),
+        *("--store-mode", "active-active", "--keep-dropped", "0s"),
+    )
     with ExitStack() as stack:
         made = []
         for name in ("one", "two"):

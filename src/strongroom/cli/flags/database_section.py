@@ -81,14 +81,15 @@ DATABASE: Final = Section(
             "bodies",
             database.BODIES,
             "Keep bodies above 1 MiB as files in a folder that all gateways mount (NFS, CephFS): "
-            "file:///shared. `strongroom store init` with the same --bodies makes an empty "
-            "folder ready.",
+            "file:///shared; or in a pool of Ceph: rados://POOL?conf=/etc/ceph/ceph.conf, with "
+            "&ns=NAMESPACE and &user=client.NAME if needed. `strongroom store init` with the same "
+            "--bodies makes an empty folder or pool ready.",
             needs=_NEEDS_STORE,
         ),
         Flag(
             "keep-dropped",
             database.KEEP,
-            "For how long that folder keeps bodies that nothing refers to any more, the same at "
+            "For how long it keeps bodies there that nothing refers to any more, the same at "
             "all gateways. A database that is recovered to a moment within this time finds all its "
             "bodies. Default: 7d.",
             needs=("bodies",),

@@ -40,7 +40,7 @@ _REMOVED_AT_ONCE: Final = 32
 _REFUSED: Final = (errno.EACCES, errno.EPERM, errno.ENOENT, errno.EINVAL)
 
 
-class Change(NamedTuple):
+class ObjectChange(NamedTuple):
     """What happens to one object, as a whole or not at all.
 
     Attributes:
@@ -167,7 +167,7 @@ class PoolConnection:
             checked(call(pool, name.encode(), ctypes.byref(size), ctypes.byref(changed)))
         return int(changed.value)
 
-    def change(self, name: str, change: Change, at: int | None = None) -> None:
+    def change(self, name: str, change: ObjectChange, at: int | None = None) -> None:
         """Change an object, durably.
 
         Arguments:
@@ -194,7 +194,7 @@ class PoolConnection:
     def _removal_begun(self, pool: Any, name: str) -> ctypes.c_void_p:
         library, completion = self._library, ctypes.c_void_p()
         checked(library.rados_aio_create_completion(None, None, None, ctypes.byref(completion)))
-        with _operation(library, Change(removes=True)) as operation:
+        with _operation(library, ObjectChange(removes=True)) as operation:
             call = library.rados_aio_write_op_operate
             checked(call(operation, pool, completion, name.encode(), None, FULL_TRY))
         return completion
@@ -248,7 +248,7 @@ def _check_readable(where: PoolUrl) -> None:
 
 
 @contextmanager
-def _operation(library: Any, change: Change) -> Iterator[Any]:
+def _operation(library: Any, change: ObjectChange) -> Iterator[Any]:
     operation = library.rados_create_write_op()
     try:
         if change.exists is False:

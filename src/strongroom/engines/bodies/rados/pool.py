@@ -18,7 +18,7 @@ from typing import Final
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
 from strongroom.engines.bodies.blocking import PlaceLimits
 from strongroom.engines.bodies.mark import BodiesMark, UnknownMark, parse_mark
-from strongroom.engines.bodies.rados.connection import OPERATION_S, Change, PoolConnection
+from strongroom.engines.bodies.rados.connection import OPERATION_S, ObjectChange, PoolConnection
 from strongroom.engines.bodies.rados.library import BLOCKLISTED, CHANGED
 from strongroom.engines.bodies.rados.objects import (
     MARK,
@@ -105,7 +105,7 @@ class BodyPool:
 
     def begin(self, body_id: int) -> PoolWriting:
         state = BodyState("arriving", REACH)
-        change = Change(exists=False, sets=(STATE, state.text()))
+        change = ObjectChange(exists=False, sets=(STATE, state.text()))
         self.connection.change(object_name(body_id), change)
         return PoolWriting(self, body_id, state)
 
@@ -140,7 +140,7 @@ class BodyPool:
             if state.word != "arriving":
                 return state
             removed = (STATE, BodyState("removed", state.number).text())
-            change = Change(exists=True, expects=(STATE, state.text()), sets=removed)
+            change = ObjectChange(exists=True, expects=(STATE, state.text()), sets=removed)
             try:
                 self.connection.change(object_name(body_id), change)
             except OSError as error:
@@ -247,12 +247,12 @@ def _has_mark(connection: PoolConnection) -> bool:
     return True
 
 
-def _mark_change(mark: BodiesMark, replaces: BodiesMark | None) -> Change:
+def _mark_change(mark: BodiesMark, replaces: BodiesMark | None) -> ObjectChange:
     turn = (TURN, mark.turn.hex.encode())
     if replaces is None:
-        return Change(exists=False, data=mark.text(), sets=turn)
+        return ObjectChange(exists=False, data=mark.text(), sets=turn)
     before = (TURN, replaces.turn.hex.encode())
-    return Change(exists=True, expects=before, data=mark.text(), sets=turn)
+    return ObjectChange(exists=True, expects=before, data=mark.text(), sets=turn)
 
 
 def _read_mark(where: PoolUrl, connection: PoolConnection) -> BodiesMark:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from strongroom.engines.bodies.base import BodiesAway
-from strongroom.engines.bodies.rados.connection import Change, PoolConnection
+from strongroom.engines.bodies.rados.connection import ObjectChange, PoolConnection
 from strongroom.engines.bodies.rados.library import CHANGED
 from strongroom.engines.bodies.rados.objects import (
     OBJECT_BYTES,
@@ -82,7 +82,7 @@ class PoolWriting:
 
     def _write(self, number: int, data: bytes) -> None:
         """Only the first object is there before."""
-        self._change(number, Change(exists=True if number == 0 else None, data=data))
+        self._change(number, ObjectChange(exists=True if number == 0 else None, data=data))
 
     def _reaches(self, reach: int) -> Callable[[], None]:
         def say() -> None:
@@ -103,10 +103,10 @@ class PoolWriting:
     def _become(self, state: BodyState, data: bytes | None = None) -> None:
         """Raises: BodiesAway: whoever sweeps has removed the body, or has begun to."""
         before, after = (STATE, self._state.text()), (STATE, state.text())
-        self._change(0, Change(exists=True, expects=before, data=data, sets=after))
+        self._change(0, ObjectChange(exists=True, expects=before, data=data, sets=after))
         self._state = state
 
-    def _change(self, number: int, change: Change) -> None:
+    def _change(self, number: int, change: ObjectChange) -> None:
         try:
             self._pool.connection.change(object_name(self._id, number), change)
         except TimeoutError:
