@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from unittest import mock
@@ -55,6 +57,22 @@ def test_a_folder_needs_no_library(tmp_path: Path) -> None:
         pytest.raises(BodiesUnfit, match="no mark"),
     ):
         asyncio.run(open_place(f"file://{tmp_path}"))
+
+
+def test_the_binding_is_imported_only_where_a_pool_is_named(tmp_path: Path) -> None:
+    opening = (
+        "import asyncio, sys\n"
+        "from strongroom.engines.bodies.places import make_place_ready, open_place\n"
+        "from tests.engines.bodies.contract import OWN\n"
+        "async def whole():\n"
+        "    await make_place_ready(sys.argv[1], OWN)\n"
+        "    await (await open_place(sys.argv[1])).close()\n"
+        "asyncio.run(whole())\n"
+        "print([one for one in sys.modules if 'rados' in one])\n"
+    )
+    command = [sys.executable, "-c", opening, f"file://{tmp_path}"]
+    ended = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert ended.stdout == "[]\n"
 
 
 def test_what_cannot_be_opened_says_what_to_do(place: TriedFake, tmp_path: Path) -> None:

@@ -71,7 +71,7 @@ class CephCluster:
 
     Attributes:
         configuration: the file that clients read.
-        osds: their processes.
+        monitor, osds: their processes.
         started_s: for how long it was started.
     """
 
@@ -119,7 +119,8 @@ class CephCluster:
         (self.folder / "mon").mkdir()
         conf = ("-c", str(self.configuration))
         self._run("ceph-mon", *conf, "-i", "a", "--mkfs", "--monmap", map_, "--keyring", keyring)
-        self._others.append(self._daemon("ceph-mon", "a"))
+        self.monitor = self._daemon("ceph-mon", "a")
+        self._others.append(self.monitor)
 
     def _start_manager(self) -> None:
         own = self.folder / "mgr"

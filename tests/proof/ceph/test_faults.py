@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import ctypes
 import re
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
@@ -202,6 +203,56 @@ def test_osds_that_do_not_answer_are_away_and_nothing_hangs(
     with mock.patch.object(connection, "_OPTIONS", limited):
         asyncio.run(trial())
     ceph.wait_until_whole()
+
+
+def test_without_a_monitor_what_is_connected_goes_on(ceph: CephCluster, pool: RealPool) -> None:
+    async def trial() -> None:
+        async with made(pool) as bodies:
+            ceph.monitor.send(signal.SIGSTOP)
+            try:
+                await write(bodies, 7)
+                assert await read(bodies, 7) == LONG
+                assert await bodies.look() == OWN
+                with pytest.raises(BodiesAway, match="within 10 s"):
+                    await open_place(pool.url)
+            finally:
+                ceph.monitor.send(signal.SIGCONT)
+
+    asyncio.run(trial())
+    ceph.wait_until_whole()
+
+
+def test_a_pool_that_was_renamed_is_away_until_it_has_its_name_again(ceph: CephCluster) -> None:
+    ceph.make_pool("moving", 8)
+    place = RealPool(ceph, "moving")
+
+    async def trial() -> None:
+        async with made(place) as bodies:
+            await write(bodies, 7)
+            ceph.run("osd", "pool", "rename", "moving", "elsewhere")
+            with pytest.raises(BodiesAway, match="there is no pool moving"):
+                await _looked(bodies, lambda: False)
+            ceph.run("osd", "pool", "rename", "elsewhere", "moving")
+            await _looked(bodies, lambda: True)
+            assert await read(bodies, 7) == LONG
+
+    asyncio.run(trial())
+    place.close()
+
+
+async def _looked(bodies: ThreadedBodies, ends: Callable[[], bool]) -> None:
+    """Look until it may end. A client learns of a change of pools within seconds."""
+    until = time.monotonic() + 60
+    while time.monotonic() < until:
+        try:
+            await bodies.look()
+            if ends():
+                return
+        except BodiesAway:
+            if not ends():
+                raise
+        await asyncio.sleep(0.5)
+    raise AssertionError("it does not change")
 
 
 @pytest.mark.parametrize("way", ["closes", "leaves"])
