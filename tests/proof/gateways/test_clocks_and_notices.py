@@ -30,7 +30,7 @@ def woken_s(serving: Serving, container: str) -> float:
     made(own.put(f"{container}?restype=container"))
     put(own, f"{container}/b")
     lease_id = "cccccccc-0000-4000-8000-000000000000"
-    act_on(own, f"{container}/b", "acquire", proposed_lease_id=lease_id, lease_duration=-1)
+    made(act_on(own, f"{container}/b", "acquire", proposed_lease_id=lease_id, lease_duration=-1))
     fields = {"x-ms-lease-action": "acquire", "x-ms-lease-duration": "-1"}
     wait = {**fields, WAIT: str(int(WAIT_S) - 5)}
     waiting = other.start("PUT", f"{container}/b?comp=lease", wait)
