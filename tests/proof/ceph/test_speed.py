@@ -33,7 +33,7 @@ from tests.proof.ceph.cluster import CephCluster
 from tests.proof.ceph.pools import RealPool
 
 _TURNS: Final = int(os.environ.get("STRONGROOM_PROOF_TURNS", "5"))
-_BENCH_S: Final = 6
+_SLICE_S: Final = 10
 _BODY: Final = os.urandom(64 * 1024 * 1024)
 _CHUNK_BYTES: Final = 256 * 1024
 _LEAST: Final = 0.6
@@ -66,7 +66,7 @@ async def _rate(clients: int, work: Callable[[], Awaitable[None]]) -> float:
 
     async def client() -> None:
         nonlocal done
-        while time.monotonic() - began < _BENCH_S:
+        while time.monotonic() - began < _SLICE_S:
             await work()
             done += 1
 
@@ -75,34 +75,41 @@ async def _rate(clients: int, work: Callable[[], Awaitable[None]]) -> float:
 
 
 def _bench(ceph: CephCluster, *arguments: str) -> float:
-    answer = ceph.rados("-p", "bodies", "bench", str(_BENCH_S), *arguments, "-t", "16")
+    answer = ceph.rados("-p", "bodies", "bench", str(_SLICE_S), *arguments, "-t", "16")
     found = _RATE.search(answer)
     assert found is not None, answer
     return float(found[1])
 
 
 async def _measured(ceph: CephCluster, store: PostgresEngine, clients: int) -> float:
+    """Return the ratio of writes. Who comes first changes, since each turn leaves work behind."""
     puts, writes, gets, reads = [], [], [], []
-    for _ in range(_TURNS):
+    for turn in range(_TURNS):
         ids: list[int] = []
+        if turn % 2:
+            puts.append(await _rate(clients, functools.partial(_put, store, ids)))
         write = ("write", "-b", "4M", "--no-cleanup")
         writes.append(await asyncio.to_thread(_bench, ceph, *write))
-        puts.append(await _rate(clients, functools.partial(_put, store, ids)))
+        if not turn % 2:
+            puts.append(await _rate(clients, functools.partial(_put, store, ids)))
         reads.append(await asyncio.to_thread(_bench, ceph, "seq"))
-        work = functools.partial(_get_next, store, itertools.cycle(ids))
-        gets.append(await _rate(clients, work))
+        gets.append(await _rate(clients, functools.partial(_get_next, store, itertools.cycle(ids))))
         await asyncio.to_thread(ceph.rados, "-p", "bodies", "cleanup")
         for content_id in ids:
             await commit(store, Step(place(), drop=(content_id,)))
         await _swept(store)
-    for name, ours, theirs in (("PUT", puts, writes), ("GET", gets, reads)):
-        ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
-        print(
-            f"{clients} clients, {name} of 64 MiB: {statistics.median(ours):.0f} MiB/s, rados "
-            f"bench {statistics.median(theirs):.0f} MiB/s, ratio {ratio:.2f}",
-            flush=True,
-        )
-    return statistics.median(a / b for a, b in zip(puts, writes, strict=True))
+    _show(f"{clients} clients, GET", gets, reads)
+    return _show(f"{clients} clients, PUT", puts, writes)
+
+
+def _show(name: str, ours: list[float], theirs: list[float]) -> float:
+    ratio = statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
+    print(
+        f"{name} of 64 MiB: {statistics.median(ours):.0f} MiB/s, rados bench "
+        f"{statistics.median(theirs):.0f} MiB/s, ratio {ratio:.2f}",
+        flush=True,
+    )
+    return ratio
 
 
 async def _swept(store: PostgresEngine) -> None:
@@ -112,22 +119,24 @@ async def _swept(store: PostgresEngine) -> None:
 
 
 @pytest.mark.timeout(1800)
+@pytest.mark.parametrize("clients", [1, 8])
 def test_long_bodies_reach_much_of_what_the_pool_takes(
-    ceph: CephCluster, postgres: PostgresServer, pool: RealPool
+    ceph: CephCluster, postgres: PostgresServer, pool: RealPool, clients: int
 ) -> None:
+    """One body alone has half as many objects on their way as the benchmark: it is only shown."""
     schema = fresh_schema()
     options = PostgresOptions(
         schema=schema, bodies=pool.url, keep_dropped_s=0, observe_s=0.0, connections=4
     )
 
-    async def whole() -> dict[int, float]:
+    async def whole() -> float:
         await init_store(postgres.url, schema)
         await init_bodies(postgres.url, schema, pool.url)
         store = await open_store(postgres.url, SystemClock(), options)
         try:
-            return {clients: await _measured(ceph, store, clients) for clients in (1, 8)}
+            return await _measured(ceph, store, clients)
         finally:
             await store.close()
 
-    ratios = asyncio.run(whole())
-    assert ratios[8] >= _LEAST, ratios
+    ratio = asyncio.run(whole())
+    assert clients == 1 or ratio >= _LEAST
