@@ -24,7 +24,7 @@ from strongroom.engines.bodies.base import (
 from strongroom.engines.bodies.blocking import BlockingPlace, NotDurable
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.threaded_body import ThreadedReading, ThreadedWriting
-from strongroom.engines.bodies.workers import Workers
+from strongroom.engines.bodies.workers import PieceWorkers, Workers
 
 T = TypeVar("T")
 
@@ -49,8 +49,7 @@ class ThreadedBodies:
         self._place = place
         self._looking = looking
         self.limits = place.limits
-        self._workers = Workers(self.limits.threads, "bodies")
-        self._room = asyncio.Semaphore(self.limits.pieces)
+        self._workers = PieceWorkers(self.limits.threads, "bodies", self.limits.pieces)
         self._away: BodiesAway | None = None
         self._broken: BodiesBroken | None = None
         self._callback: Callable[[EngineError], None] | None = None
@@ -148,13 +147,9 @@ class ThreadedBodies:
     async def piece_begun(self, work: Callable[[], None]) -> asyncio.Future[None]:
         """As `begun`, when there is room for one more piece in memory. Raises: BodiesAway."""
         try:
-            async with asyncio.timeout(self.limits.call_s):
-                await self._room.acquire()
+            return await self._workers.submit_piece(work, self.limits.call_s)
         except TimeoutError as error:
             raise self.error_of(error) from None
-        piece = self.begun(work)
-        piece.add_done_callback(lambda _: self._room.release())
-        return piece
 
     def error_of(self, error: OSError | TimeoutError) -> EngineError:
         number = None if isinstance(error, TimeoutError) else error.errno

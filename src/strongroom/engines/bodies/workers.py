@@ -1,7 +1,7 @@
 """Threads for calls that may never return: a server of files that hangs stops its clients.
 
-Lives here: `Workers`. A call that hangs keeps its thread, and no caller: each waits for a limited
-time. The threads do not delay the end of the process.
+Lives here: `Workers` and `PieceWorkers`. A call that hangs keeps its thread, and no caller: each
+waits for a limited time. The threads do not delay the end of the process.
 """
 
 from __future__ import annotations
@@ -107,3 +107,23 @@ class Workers:
         """The threads end after the calls that were submitted before."""
         for _ in range(self._count):
             self._jobs.put(_End)
+
+
+class PieceWorkers(Workers):
+    """Threads that write pieces of bodies, too.
+
+    Arguments:
+        pieces: how many may be on their way, since each one is in memory.
+    """
+
+    def __init__(self, count: int, name: str, pieces: int) -> None:
+        super().__init__(count, name)
+        self._room = asyncio.Semaphore(pieces)
+
+    async def submit_piece(self, work: Callable[[], None], limit_s: float) -> asyncio.Future[None]:
+        """As `submit`, when there is room for one more. Raises: TimeoutError."""
+        async with asyncio.timeout(limit_s):
+            await self._room.acquire()
+        piece = self.submit(work)
+        piece.add_done_callback(lambda _: self._room.release())
+        return piece
