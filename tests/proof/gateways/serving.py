@@ -32,10 +32,15 @@ _FAKETIME: Final = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 def off_by(seconds: int) -> tuple[str, ...]:
     """Return what goes before a command whose wall clock shall be off. It needs Debian's package
-    libfaketime."""
+    libfaketime.
+
+    The library's repair of waits by the monotonic clock is off, since they are right here. With it,
+    threads of Python get the interpreter's lock from each other so late that gateways seem dead.
+    """
     assert Path(_FAKETIME).exists(), "install it: apt-get install -y faketime"
     shift = f"FAKETIME={seconds:+d}s"
-    return ("/usr/bin/env", f"LD_PRELOAD={_FAKETIME}", shift, "DONT_FAKE_MONOTONIC=1")
+    monotonic = ("DONT_FAKE_MONOTONIC=1", "FAKETIME_FORCE_MONOTONIC_FIX=0")
+    return ("/usr/bin/env", f"LD_PRELOAD={_FAKETIME}", shift, *monotonic)
 
 
 class Serving:
