@@ -12,14 +12,16 @@ import sys
 import threading
 from pathlib import Path
 from unittest import mock
+from uuid import uuid4
 
+import msgspec
 import pytest
 
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, BodyMissing
 from strongroom.engines.bodies.places import open_place
 from strongroom.engines.bodies.rados import library
-from strongroom.engines.bodies.rados.objects import MARK
+from strongroom.engines.bodies.rados.objects import MARK, object_name
 from strongroom.engines.bodies.threaded import ThreadedBodies
 from tests.engines.bodies.contract import (
     LONG,
@@ -34,6 +36,7 @@ from tests.engines.bodies.contract import (
     settled,
     write,
 )
+from tests.engines.bodies.fake_librados import StoredObject
 from tests.engines.bodies.places import POOL, TriedFake
 from tests.engines.bodies.pool_trials import attempt, go_on, until
 
@@ -247,6 +250,32 @@ def test_another_pool_of_the_same_name_is_away_until_it_has_the_mark(place: Trie
         place.ceph.objects(POOL).update(kept)
         await bodies.look()
         assert await read(bodies, 7) == LONG
+
+    attempt(place, trial)
+
+
+def test_nothing_is_written_to_or_removed_from_the_pool_of_another_store(place: TriedFake) -> None:
+    """It has the name of the one in which an upload has begun."""
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        writing = await bodies.begin(7)
+        await writing.write(LONG)
+        kept = dict(place.ceph.objects(POOL))
+        place.ceph.make_pool(POOL)
+        foreign = msgspec.structs.replace(OWN, store=uuid4())
+        there = place.ceph.objects(POOL)
+        there[MARK] = StoredObject(foreign.text())
+        there[object_name(7)] = StoredObject(b"theirs", {"state": b"whole 6"})
+        with pytest.raises(BodiesAway, match="another store"):
+            await bodies.look()
+        with pytest.raises(BodiesAway):
+            await writing.finish()
+        writing.give_up()
+        await settled(bodies)
+        assert set(there) == {MARK, object_name(7)}
+        assert there[object_name(7)].data == b"theirs"
+        place.ceph.make_pool(POOL)
+        place.ceph.objects(POOL)[MARK] = kept[MARK]
 
     attempt(place, trial)
 

@@ -61,13 +61,10 @@ class BodyPool:
 
     def look(self) -> BodiesMark:
         try:
-            mark = self._mark_where_it_leads()
+            self.mark = self._mark_where_it_leads()
         except BodiesUnfit as error:
             raise BodiesAway(str(error)) from None
-        if mark.store != self.mark.store:
-            raise BodiesAway(f"{self.shown} has the bodies of another store now")
-        self.mark = mark
-        return mark
+        return self.mark
 
     def _mark_where_it_leads(self) -> BodiesMark:
         """The pool may be another one of this name by now. A connection that was lost, or that Ceph
@@ -75,18 +72,24 @@ class BodyPool:
         connection = self.connection
         try:
             if connection.is_current():
-                return _read_mark(self._where, connection)
+                return self._own_mark(connection)
         except OSError as error:
             if error.errno not in _LOST:
                 raise
         fresh = PoolConnection(self._where)
         try:
-            mark = _read_mark(self._where, fresh)
+            mark = self._own_mark(fresh)
         except BaseException:
             fresh.close()
             raise
         self.connection = fresh
         connection.close()
+        return mark
+
+    def _own_mark(self, connection: PoolConnection) -> BodiesMark:
+        mark = _read_mark(self._where, connection)
+        if mark.store != self.mark.store:
+            raise BodiesAway(f"{self.shown} has the bodies of another store now")
         return mark
 
     def put_mark(self, mark: BodiesMark, is_late: Callable[[], bool]) -> None:
