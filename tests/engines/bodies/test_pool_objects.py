@@ -192,6 +192,19 @@ def test_a_body_cannot_be_finished_once_its_removal_has_begun(place: TriedFake) 
     attempt(place, trial)
 
 
+@pytest.mark.parametrize("attributes", [{}, {"state": b"?"}, {"state": b"arriving 016"}])
+def test_a_body_whose_state_cannot_be_read_is_removed(
+    place: TriedFake, attributes: dict[str, bytes]
+) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        place.ceph.objects(POOL)[object_name(7)] = StoredObject(b"", attributes)
+        async with asyncio.timeout(10):
+            await bodies.remove([7])
+        assert not place.left()
+
+    attempt(place, trial)
+
+
 def test_a_body_may_grow_while_its_removal_begins(place: TriedFake) -> None:
     """Its state changes between the read of it and the change that depends on it."""
 

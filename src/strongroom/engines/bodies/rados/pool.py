@@ -119,12 +119,16 @@ class BodyPool:
         return PoolReading(self, body_id, state.size_bytes)
 
     def _state(self, body_id: int) -> BodyState:
+        return BodyState.parse(self._state_text(body_id))
+
+    def _state_text(self, body_id: int) -> bytes:
+        """Return the attribute as it is; one that is missing is empty, for comparisons too."""
         try:
-            return BodyState.parse(self.connection.attribute(object_name(body_id), STATE))
+            return self.connection.attribute(object_name(body_id), STATE)
         except OSError as error:
             if error.errno != errno.ENODATA:
                 raise
-            return BodyState.parse(b"")
+            return b""
 
     def remove(self, body_ids: Sequence[int]) -> None:
         for body_id in body_ids:
@@ -139,11 +143,12 @@ class BodyPool:
     def _removable(self, body_id: int) -> BodyState:
         """Return what may be removed; its writer cannot finish it. Raises: FileNotFoundError."""
         while True:
-            state = self._state(body_id)
+            text = self._state_text(body_id)
+            state = BodyState.parse(text)
             if state.word != "arriving":
                 return state
             removed = (STATE, BodyState("removed", state.number).text())
-            change = ObjectChange(exists=True, expects=(STATE, state.text()), sets=removed)
+            change = ObjectChange(exists=True, expects=(STATE, text), sets=removed)
             try:
                 self.connection.change(object_name(body_id), change)
             except OSError as error:
