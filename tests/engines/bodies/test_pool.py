@@ -280,6 +280,30 @@ def test_nothing_is_written_to_or_removed_from_the_pool_of_another_store(place: 
     attempt(place, trial)
 
 
+def test_an_upload_ends_in_no_copy_of_its_pool(place: TriedFake) -> None:
+    """The copy was made while it was written, and took the name. Objects may be missing in it."""
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        writing = await bodies.begin(7)
+        await writing.write(LONG[: 5 * MIB])
+        await until(lambda: bool(place.ceph.objects(POOL)[object_name(7)].data))
+        copy = dict(place.ceph.objects(POOL))
+        await writing.write(LONG[5 * MIB : 9 * MIB])
+        await until(lambda: len(place.left()) == 2)
+        place.ceph.make_pool(POOL)
+        place.ceph.objects(POOL).update(copy)
+        await bodies.look()
+        with pytest.raises(BodiesAway, match="its pool was replaced"):
+            await writing.finish()
+        with pytest.raises(BodyMissing):
+            await bodies.open(7)
+        writing.give_up()
+        await settled(bodies)
+        assert set(await found(bodies)) == {7}, "the sweep removes it"
+
+    attempt(place, trial)
+
+
 def test_a_pool_closes_when_its_last_call_has_ended(place: TriedFake) -> None:
     goes_on = threading.Event()
 

@@ -62,6 +62,9 @@ class ObjectChange(NamedTuple):
 class PoolConnection:
     """A connection that is open. Calls may be made from any thread.
 
+    Attributes:
+        pool_id: of the pool, which another one of its name does not have.
+
     Raises: BodiesUnfit: the text says what to do; BodiesAway; OSError.
     """
 
@@ -116,6 +119,7 @@ class PoolConnection:
                 f"{where.pool}`, or name another one"
             )
         checked(opened)
+        self.pool_id = int(library.rados_ioctx_get_id(self._pool))
         if where.namespace:
             library.rados_ioctx_set_namespace(self._pool, where.namespace.encode())
 
@@ -135,10 +139,9 @@ class PoolConnection:
 
     def is_current(self) -> bool:
         """Whether the name of the pool still leads to it."""
-        with self._used() as pool:
+        with self._used():
             name = self._where.pool.encode()
-            found = self._library.rados_pool_lookup(self._cluster, name)
-            return bool(found == self._library.rados_ioctx_get_id(pool))
+            return bool(self._library.rados_pool_lookup(self._cluster, name) == self.pool_id)
 
     def read(self, name: str, offset: int, length: int) -> bytes:
         """Fewer bytes come if the object ends before. Raises: FileNotFoundError, OSError."""

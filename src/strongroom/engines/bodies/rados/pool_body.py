@@ -40,7 +40,8 @@ class Objects(Protocol):
 
 class PoolWriting:
     """See BlockingWriting. The first object is written when the second one begins, so that a body
-    of one object is written by `finish` alone.
+    of one object is written by `finish` alone. All are written to the pool in which it began: a
+    copy of that pool under its name may have the first objects, and lack others.
 
     An upload says in its state how far it may reach. It says that anew every 10 minutes at least,
     too: so it stays young, and learns if it was removed.
@@ -50,6 +51,7 @@ class PoolWriting:
 
     def __init__(self, pool: Objects, body_id: int, state: BodyState) -> None:
         self._pool = pool
+        self._pool_id = pool.connection.pool_id
         self._id = body_id
         self._buffer = bytearray()
         self._number = self._size_bytes = 0
@@ -107,8 +109,11 @@ class PoolWriting:
         self._state = state
 
     def _change(self, number: int, change: ObjectChange) -> None:
+        connection = self._pool.connection
+        if connection.pool_id != self._pool_id:
+            raise BodiesAway(f"body {self._id} was written while its pool was replaced")
         try:
-            self._pool.connection.change(object_name(self._id, number), change)
+            connection.change(object_name(self._id, number), change)
         except TimeoutError:
             self._is_unsure = True
             raise
@@ -120,7 +125,7 @@ class PoolWriting:
     def give_up(self) -> None:
         """A write that was given up may happen yet. So the body is left to the sweep then, which
         comes a day later."""
-        if not self._is_unsure:
+        if not self._is_unsure and self._pool.connection.pool_id == self._pool_id:
             self._pool.remove((self._id,))
 
 
