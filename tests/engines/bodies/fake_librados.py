@@ -60,6 +60,7 @@ class FakeCeph:
         blocklisted: clusters (clients) that are refused.
         open: clients that were not shut down.
         most_at_once: writes.
+        completions: that were not released, with their results.
     """
 
     def __init__(self) -> None:
@@ -77,7 +78,7 @@ class FakeCeph:
         self._numbers = itertools.count(1)
         self._contexts: dict[int, tuple[int, int, str]] = {}
         self._operations: dict[int, Steps] = {}
-        self._results: dict[int, int] = {}
+        self.completions: dict[int, int] = {}
         self._listings: dict[int, Iterator[str]] = {}
         self._under_way: dict[int, int] = {}
         self._writing = 0
@@ -349,22 +350,22 @@ class FakeCeph:
     def rados_aio_create_completion(self, *given: Any) -> int:
         number = given[-1]._obj.value = next(self._numbers)
         assert given[:-1] == (None, None, None), "nothing may be called from a foreign thread"
-        self._results[number] = 0
+        self.completions[number] = 0
         return 0
 
     def rados_aio_write_op_operate(
         self, operation: int, io: Any, completion: Any, name: bytes, time: Any, flags: int
     ) -> int:
         result = self.rados_write_op_operate(operation, io, name, time, flags)
-        self._results[completion.value] = result
+        self.completions[completion.value] = result
         return 0
 
     def rados_aio_wait_for_complete(self, completion: Any) -> int:
-        assert completion.value in self._results
+        assert completion.value in self.completions
         return 0
 
     def rados_aio_get_return_value(self, completion: Any) -> int:
-        return self._results[completion.value]
+        return self.completions[completion.value]
 
     def rados_aio_release(self, completion: Any) -> None:
-        del self._results[completion.value]
+        del self.completions[completion.value]

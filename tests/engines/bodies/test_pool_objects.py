@@ -10,6 +10,7 @@ import contextlib
 import errno
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -165,6 +166,27 @@ def test_a_removal_that_was_cut_is_repeated_from_what_is_left(place: TriedFake) 
             assert set(await found(bodies)) == {7}
             await bodies.remove([7])
             assert not place.left()
+
+    attempt(place, trial)
+
+
+def test_a_removal_that_cannot_begin_leaves_nothing_of_others_behind(place: TriedFake) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        await write(bodies, 7)
+        begin = place.ceph.rados_aio_write_op_operate
+
+        def refused(operation: int, io: Any, completion: Any, name: bytes, *rest: Any) -> int:
+            if name.endswith(b".00000002"):
+                return -errno.ENOMEM
+            return begin(operation, io, completion, name, *rest)
+
+        beginning = mock.patch.object(place.ceph, "rados_aio_write_op_operate", refused)
+        with beginning, pytest.raises(BodiesAway):
+            await bodies.remove([7])
+        await settled(bodies)
+        assert not place.ceph.completions
+        await bodies.remove([7])
+        assert not place.left()
 
     attempt(place, trial)
 

@@ -187,19 +187,31 @@ class PoolConnection:
         """Remove objects, several at a time. Those that do not exist are passed over."""
         for at in range(0, len(names), _REMOVED_AT_ONCE):
             some = names[at : at + _REMOVED_AT_ONCE]
-            with self._used() as pool:
-                begun = [self._removal_begun(pool, name) for name in some]
-                results = [self._ended(one) for one in begun]
-            for result in results:
+            for result in self._removed(some):
                 if result != -errno.ENOENT:
                     checked(result)
+
+    def _removed(self, names: Sequence[str]) -> list[int]:
+        """Return the results of removals that run at once. All that begin are waited for."""
+        begun: list[ctypes.c_void_p] = []
+        with self._used() as pool:
+            try:
+                for name in names:
+                    begun.append(self._removal_begun(pool, name))
+            finally:
+                results = [self._ended(one) for one in begun]
+        return results
 
     def _removal_begun(self, pool: Any, name: str) -> ctypes.c_void_p:
         library, completion = self._library, ctypes.c_void_p()
         checked(library.rados_aio_create_completion(None, None, None, ctypes.byref(completion)))
-        with _operation(library, ObjectChange(removes=True)) as operation:
-            call = library.rados_aio_write_op_operate
-            checked(call(operation, pool, completion, name.encode(), None, FULL_TRY))
+        try:
+            with _operation(library, ObjectChange(removes=True)) as operation:
+                call = library.rados_aio_write_op_operate
+                checked(call(operation, pool, completion, name.encode(), None, FULL_TRY))
+        except BaseException:
+            library.rados_aio_release(completion)
+            raise
         return completion
 
     def _ended(self, completion: ctypes.c_void_p) -> int:
