@@ -19,7 +19,7 @@ import pytest
 
 from strongroom.engines.base import EngineError, Full
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, BodyMissing
-from strongroom.engines.bodies.places import open_place
+from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.rados import library
 from strongroom.engines.bodies.rados.objects import MARK, object_name
 from strongroom.engines.bodies.threaded import ThreadedBodies
@@ -94,6 +94,21 @@ def test_what_cannot_be_opened_says_what_to_do(place: TriedFake, tmp_path: Path)
     refuses(f"{place.url}&user=client.rooms", "refuses client.rooms .*keyring")
     conf.write_text("?")
     refuses(place.url, "is no configuration of Ceph")
+    assert not place.ceph.open
+
+
+@pytest.mark.parametrize(("kind", "names"), [("read", MARK), ("write", MARK), ("list", "*")])
+def test_a_pool_that_cannot_be_made_ready_names_the_rights(
+    place: TriedFake, kind: str, names: str
+) -> None:
+    place.put_foreign()
+    if kind == "write":
+        place.ceph.objects(POOL).clear()
+    with (
+        place.ceph.failing(kind, names, errno.EPERM),
+        pytest.raises(BodiesUnfit, match=r"may not read and write it .*ceph auth caps"),
+    ):
+        asyncio.run(make_place_ready(place.url, OWN))
     assert not place.ceph.open
 
 

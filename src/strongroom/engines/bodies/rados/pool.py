@@ -13,6 +13,7 @@ from __future__ import annotations
 import errno
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
@@ -234,17 +235,22 @@ def make_ready(where: PoolUrl, mark: BodiesMark) -> None:
     """
     connection = PoolConnection(where)
     try:
-        if not _has_mark(connection):
-            if next(connection.names(), None) is not None:
-                raise BodiesUnfit(
-                    f"{where} is not empty, and has no mark; name an empty pool, or an empty "
-                    "namespace by ns=NAME"
-                )
-            connection.change(MARK, _mark_change(mark, replaces=None))
-        elif _read_mark(where, connection).store != mark.store:
-            raise BodiesUnfit(f"{where} has the bodies of another store; name an empty pool")
+        with _rights_told(where):
+            _make_ready(where, connection, mark)
     finally:
         connection.close()
+
+
+def _make_ready(where: PoolUrl, connection: PoolConnection, mark: BodiesMark) -> None:
+    if not _has_mark(connection):
+        if next(connection.names(), None) is not None:
+            raise BodiesUnfit(
+                f"{where} is not empty, and has no mark; name an empty pool, or an empty "
+                "namespace by ns=NAME"
+            )
+        connection.change(MARK, _mark_change(mark, replaces=None))
+    elif _read_mark(where, connection).store != mark.store:
+        raise BodiesUnfit(f"{where} has the bodies of another store; name an empty pool")
 
 
 def _has_mark(connection: PoolConnection) -> bool:
@@ -265,19 +271,27 @@ def _mark_change(mark: BodiesMark, replaces: BodiesMark | None) -> ObjectChange:
 
 def _read_mark(where: PoolUrl, connection: PoolConnection) -> BodiesMark:
     try:
-        return parse_mark(connection.read(MARK, 0, _MARK_BYTES_MAX))
+        with _rights_told(where):
+            return parse_mark(connection.read(MARK, 0, _MARK_BYTES_MAX))
     except FileNotFoundError:
         raise BodiesUnfit(
             f"{where} has no mark of a store's bodies. An empty pool is made ready by "
             f"`strongroom store init URL --bodies '{where}'`"
         ) from None
-    except PermissionError as error:
-        raise BodiesUnfit(
-            f"{where}: {where.user} may not read it ({error.strerror}). Give it mon 'allow r' and "
-            f"osd 'allow rw pool={where.pool}' by `ceph auth caps`"
-        ) from None
     except UnknownMark as error:
         raise BodiesUnfit(f"{where}: {error}") from None
+
+
+@contextmanager
+def _rights_told(where: PoolUrl) -> Iterator[None]:
+    """Raises: BodiesUnfit, if Ceph refuses a call: it names the rights that are needed."""
+    try:
+        yield
+    except PermissionError as error:
+        raise BodiesUnfit(
+            f"{where}: {where.user} may not read and write it ({error.strerror}). Give it mon "
+            f"'allow r' and osd 'allow rw pool={where.pool}' by `ceph auth caps`"
+        ) from None
 
 
 def _batches(names: Iterator[str]) -> Iterator[list[str]]:
