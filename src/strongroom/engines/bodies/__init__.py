@@ -1,1 +1,1 @@
-"""Bodies outside of the records' engine: what keeps them, and where (folder.py)."""
+"""Bodies outside of the records' engine: what keeps them, and where (places.py)."""

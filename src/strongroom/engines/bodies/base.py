@@ -2,7 +2,7 @@
 
 Lives here: the protocols `BodyStore` and `InspectedBodies`, and their errors. Must not live here:
 which record owns a body, when one may be removed (the engine of the records), how a place keeps
-them (folder.py).
+them (layout.py, rados/pool.py).
 
 A body has the id that its engine gave it, and no other name. The engine never gives an id twice, so
 no two gateways write the same body. A place belongs to one store, and has a mark that says to which

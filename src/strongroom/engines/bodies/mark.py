@@ -1,7 +1,7 @@
 """The mark of a place that keeps bodies: to which store it belongs, and to which state of it.
 
-Lives here: what the mark says, and its text. Must not live here: where it lies (folder.py), when it
-changes (engines/postgres/apart/).
+Lives here: what the mark says, and its text. Must not live here: where it lies (layout.py,
+rados/pool.py), when it changes (engines/postgres/apart/).
 
 The turn answers one question: does this database know everything that happened in the place? The
 gateways of a store write a new turn every few seconds, first to the database and then to the place.
