@@ -146,7 +146,10 @@ class Sweeper:
                 return
             except TimeoutError:
                 # A gateway that leaves hands its jobs over. Asking for owners costs no call.
-                if any(map(self._services.store.gateways.owns, self._of_others)):
+                own = set(filter(self._services.store.gateways.owns, self._of_others))
+                if own:
+                    # Each is told once: it may have to wait for room, as any job of this gateway.
+                    self._of_others -= own
                     return
 
     async def _start_due(self) -> None:

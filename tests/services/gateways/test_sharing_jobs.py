@@ -128,6 +128,40 @@ def test_a_job_is_taken_over_as_soon_as_its_gateway_has_left(
     run(test)
 
 
+def test_jobs_that_must_wait_for_room_are_not_looked_for_all_the_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A job of another gateway becomes this one's while this one has no room for jobs."""
+    monkeypatch.setattr("strongroom.services.sweeper._POLL_INTERVAL_S", 3600.0)
+    monkeypatch.setattr("strongroom.services.sweeper._OWNERS_INTERVAL_S", 0.01)
+
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        starts = 0
+        again = asyncio.Event()
+
+        async def start_due() -> None:
+            nonlocal starts
+            starts += 1
+            if starts == 2:
+                again.set()
+
+        gateways.owned = False
+        on.store.advance(1)
+        await sweeper._start_due()
+        assert sweeper._of_others
+        monkeypatch.setattr(sweeper, "_start_due", start_due)  # there is no room
+        gateways.owned = True
+        running = asyncio.create_task(sweeper.run())
+        await again.wait()
+        await asyncio.sleep(0.1)
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert starts == 2
+
+    run(test)
+
+
 def test_a_job_is_not_done_without_its_hold() -> None:
     async def test() -> None:
         on, sweeper, gateways = await with_job()
