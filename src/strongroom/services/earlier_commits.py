@@ -43,6 +43,7 @@ class EarlierCommits:
         if (waiting := self._waiting) is not None:
             waiting.cancel()
             await asyncio.wait([waiting])
+            self._waiting = None  # it does so itself only if it had begun
 
 
 def _retrieved(waiting: asyncio.Task[None]) -> None:

@@ -110,3 +110,18 @@ def test_a_stop_ends_the_wait() -> None:
             await waiting
 
     _try(trial)
+
+
+def test_a_stop_of_a_wait_that_has_not_begun_ends_no_later_one() -> None:
+    async def trial(asked: Asked, earlier: EarlierCommits) -> None:
+        stopped = asyncio.create_task(earlier.have_ended(5))
+        await asyncio.sleep(0)
+        await earlier.stop()
+        assert not asked.stamps, "it was stopped before it began"
+        await asyncio.wait([stopped])
+        later = asyncio.create_task(earlier.have_ended(5))
+        await settle()
+        asked.ends[0].set_result(None)
+        await later
+
+    _try(trial)
