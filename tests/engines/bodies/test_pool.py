@@ -17,7 +17,7 @@ from uuid import uuid4
 import msgspec
 import pytest
 
-from strongroom.engines.base import EngineError, Full
+from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, BodyMissing
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.rados import library
@@ -117,6 +117,27 @@ def test_a_cluster_that_does_not_answer_is_away(place: TriedFake) -> None:
     with pytest.raises(BodiesAway, match="within 10 s"):
         asyncio.run(open_place(place.url))
     assert not place.ceph.open
+
+
+def test_a_place_for_which_there_are_not_threads_enough_leaves_none_behind(
+    place: TriedFake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(threading.enumerate())
+    start = threading.Thread.start
+
+    def limited(thread: threading.Thread) -> None:
+        if thread.name == "bodies-9":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def trial() -> None:
+        await make_place_ready(place.url, OWN)
+        monkeypatch.setattr(threading.Thread, "start", limited)
+        with pytest.raises(Busy, match="thread cannot be started"):
+            await open_place(place.url)
+        await until(lambda: not place.ceph.open and set(threading.enumerate()) <= before)
+
+    asyncio.run(trial())
 
 
 def test_no_call_waits_for_ever(place: TriedFake) -> None:

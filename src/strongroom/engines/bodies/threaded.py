@@ -208,7 +208,11 @@ async def open_threaded(url: str, opened: Callable[[], BlockingPlace]) -> Thread
     looking = Workers(1, "bodies-look")
     try:
         place = await _first(looking, url, opened, _OPEN_S, lambda made: made.close())
-        return ThreadedBodies(place, looking)
+        try:
+            return ThreadedBodies(place, looking)
+        except BaseException:
+            looking.submit(place.close)
+            raise
     except BaseException:
         looking.stop()
         raise

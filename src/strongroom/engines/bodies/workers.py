@@ -75,6 +75,7 @@ class Workers:
                 own = f"{name}-{number}"
                 threading.Thread(target=self._work, name=own, daemon=True).start()
         except RuntimeError as error:
+            self.stop()
             raise Busy(f"a thread cannot be started: {error}") from None
 
     def submit(
