@@ -25,7 +25,7 @@ from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.threaded import ThreadedBodies
 from strongroom.platform import files
-from tests.engines.bodies.contract import OWN, SECOND, THIRD, found, made, read, write
+from tests.engines.bodies.contract import OWN, SECOND, THIRD, found, made, read, settled, write
 from tests.engines.bodies.places import TriedFolder
 
 BODY = os.urandom(3 * 1024 * 1024 + 7)
@@ -122,6 +122,32 @@ def test_a_failed_sync_ends_the_gateway_and_nothing_is_acknowledged(tmp_path: Pa
         with failing, pytest.raises(BodiesBroken):
             await write(bodies, 7, BODY)
         assert len(told) == 1
+        with pytest.raises(BodiesBroken):
+            await bodies.begin(8)
+
+    _try(tmp_path, trial)
+
+
+def test_a_sync_that_fails_when_nobody_waits_any_more_ends_the_gateway_too(tmp_path: Path) -> None:
+    """Its upload was cut. The next sync of the folder would not tell the error again."""
+    goes_on = threading.Event()
+
+    def fail(_: int) -> None:
+        goes_on.wait(60)
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        told: list[EngineError] = []
+        bodies.on_broken(told.append)
+        writing = await bodies.begin(7)
+        with mock.patch.object(folder_files, "sync_data", fail):
+            finishing = asyncio.ensure_future(writing.finish())
+            await asyncio.sleep(0.05)
+            finishing.cancel()
+            writing.give_up()
+            goes_on.set()
+            await settled(bodies)
+        assert [type(one) for one in told] == [BodiesBroken]
         with pytest.raises(BodiesBroken):
             await bodies.begin(8)
 

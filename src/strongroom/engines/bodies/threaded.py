@@ -168,7 +168,10 @@ class ThreadedBodies:
         return BodiesAway(f"{self.shown} cannot be used: {error.strerror}")
 
     def _broke(self, error: OSError) -> BodiesBroken:
-        """Take note that a sync failed: what of the written files is durable is not known."""
+        """Take note that a sync failed: what of the written files is durable is not known.
+        One failure may come here twice."""
+        if self._broken is not None:
+            return self._broken
         text = f"a sync in {self.shown} has failed ({error.strerror}), so this gateway ends"
         self._broken = BodiesBroken(text)
         if self._callback is not None:

@@ -12,7 +12,12 @@ from collections.abc import Callable, Coroutine
 from typing import Protocol, TypeVar
 
 from strongroom.engines.base import DataDamaged, EngineError
-from strongroom.engines.bodies.blocking import BlockingReading, BlockingWriting, PlaceLimits
+from strongroom.engines.bodies.blocking import (
+    BlockingReading,
+    BlockingWriting,
+    NotDurable,
+    PlaceLimits,
+)
 
 T = TypeVar("T")
 
@@ -58,8 +63,13 @@ class ThreadedWriting:
         await self._oldest(self._bodies.limits.long_s)
 
     def _begin(self, call: asyncio.Future[None]) -> None:
-        call.add_done_callback(_retrieved)
+        call.add_done_callback(self._ended)
         self._under_way.append(call)
+
+    def _ended(self, call: asyncio.Future[None]) -> None:
+        """A sync that failed counts for all bodies, also if nobody waits for it any more."""
+        if not call.cancelled() and isinstance(error := call.exception(), NotDurable):
+            self._bodies.error_of(error)
 
     async def _oldest(self, limit_s: float | None = None) -> None:
         """Return when the oldest call under way has ended."""
