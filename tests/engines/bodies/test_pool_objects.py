@@ -104,6 +104,26 @@ def test_some_objects_are_written_at_once_and_memory_is_bounded(
         attempt(place, trial)
 
 
+def test_a_body_is_read_while_all_pieces_of_uploads_hang(place: TriedFake) -> None:
+    goes_on = threading.Event()
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        await write(bodies, 99, b"elsewhere")
+        with place.ceph.failing("write", "*.*", hold=goes_on):
+            begun = [await bodies.begin(number) for number in range(1, 6)]
+            # Each has eight on their way.
+            uploads = [asyncio.ensure_future(one.write(bytes(41 * MIB))) for one in begun]
+            await until(lambda: place.ceph.most_at_once == bodies.limits.pieces)
+            try:
+                async with asyncio.timeout(10):
+                    assert await read(bodies, 99) == b"elsewhere"
+            finally:
+                goes_on.set()
+                await asyncio.gather(*uploads)
+
+    attempt(place, trial)
+
+
 @contextlib.contextmanager
 def _small_objects() -> Iterator[None]:
     with (

@@ -33,8 +33,9 @@ from strongroom.engines.bodies.rados.objects import (
 from strongroom.engines.bodies.rados.pool_body import PoolReading, PoolWriting
 from strongroom.engines.bodies.urls import PoolUrl
 
+# Some threads are left for reads when all pieces wait for one group of objects.
 _LIMITS: Final = PlaceLimits(
-    call_s=OPERATION_S + 5.0, look_s=10.0, long_s=3 * OPERATION_S, threads=32, pieces=32
+    call_s=OPERATION_S + 5.0, look_s=10.0, long_s=3 * OPERATION_S, threads=48, pieces=32
 )
 _LOST: Final = (BLOCKLISTED, errno.ENOTCONN)
 _MARK_BYTES_MAX: Final = 4096
