@@ -99,7 +99,7 @@ class SweeperOfBoth:
 
     async def run_once(self) -> int:
         """See Sweeper.run_once. A job that waits for readers of the other gateway is done in the
-        second pass, after that gateway's heartbeat has reported no readers."""
+        second pass, after that gateway's heartbeats have reported no readers."""
         finished = idle = 0
         while idle < 2:
             await self._store.beat_all()

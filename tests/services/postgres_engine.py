@@ -32,6 +32,7 @@ from strongroom.standby import HOLD
 from strongroom.values import Purpose
 from tests.engines.postgres.servers import Administrator
 from tests.over_postgres import database, new_store
+from tests.services.beats import ROUNDS
 from tests.services.nested import awaited
 
 T = TypeVar("T")
@@ -91,6 +92,8 @@ class _Family:
         """Send the heartbeats of all gateways that no test has stopped."""
         for gateway in self.gateways:
             heartbeats = gateway.gateways.heartbeats
+            if (under_way := heartbeats._beating) is not None:
+                await asyncio.wait([under_way])  # its content may be older than this call
             if heartbeats.is_beating and not heartbeats.is_dead:
                 await heartbeats.beat()
 
@@ -216,10 +219,12 @@ class PostgresServiceEngine(PostgresEngine):
             gateway.watchers.wake_all()
 
     async def beat_all(self) -> None:
-        """Send the heartbeats of all gateways of the store. Time is moved a little: it stands still
-        while stamps rise, and a gateway promises no stamp of the future."""
+        """Send the heartbeats of all gateways of the store, until each tells that it reads nothing
+        older. Time is moved a little: it stands still while stamps rise, and a gateway promises no
+        stamp of the future."""
         self.advance(0.001)
-        await self._family.beat()
+        for _ in range(ROUNDS):
+            await self._family.beat()
 
     def stop_heartbeats(self) -> None:
         self.gateways.heartbeats.is_beating = False

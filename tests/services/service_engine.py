@@ -15,14 +15,16 @@ from typing import TYPE_CHECKING, Any
 from strongroom.engines.base import Record, Ref, Step, Write
 from strongroom.engines.memory import MemoryEngine
 from tests.over_postgres import keeps_in_postgres
+from tests.services.beats import ROUNDS
 
 
 class MemoryServiceEngine(MemoryEngine):
     """The engine in memory, as PostgresServiceEngine has it."""
 
     async def beat_all(self) -> None:
-        """Send the heartbeats of all gateways of the store."""
-        self.data.members.refresh()
+        """Send the heartbeats of all gateways, until each tells that it reads nothing older."""
+        for _ in range(ROUNDS):
+            self.data.members.refresh()
 
     def stop_heartbeats(self) -> None:
         self.gateways.is_beating = False

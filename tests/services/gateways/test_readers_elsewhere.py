@@ -155,3 +155,19 @@ def test_a_reader_names_what_it_reads_when_its_time_is_over(
         end(found)
 
     run(test)
+
+
+@pytest.mark.parametrize("writing", [0, 1])
+def test_heartbeats_of_all_gateways_tell_that_nothing_older_is_read(writing: int) -> None:
+    """What the sweeps of these tests rely on: a sweep waits for other gateways at most once."""
+
+    async def test() -> None:
+        here, there, _ = await two_gateways()
+        both = [here.store, there.store]
+        await do.put((here, there)[writing], "b", b"x")
+        written = max(record.version for _, record in here.store.records())
+        await here.store.beat_all()
+        for store in both:
+            assert (await store.gateways.horizon()).stamp > written
+
+    run(test)
