@@ -29,13 +29,6 @@ _PARTS: Final[Tests] = {
     "test_find_blobs": ("test_the_index_without_its_job_would_keep_what_a_crash_left",),
 }
 
-_ORDER: Final[Tests] = {
-    "test_uploads": (
-        "test_a_list_has_what_the_other_gateway_has_staged_before_its_commit[002-01new-0-1]",
-        "test_a_list_has_what_the_other_gateway_has_staged_before_its_commit[002-01new-1-0]",
-    ),
-}
-
 _ENGINE: Final[Tests] = {
     "test_alternating": ("test_what_runs_over_one_gateway_only_is_there",),
     "test_two_gateways": (
@@ -48,7 +41,6 @@ _ENGINE: Final[Tests] = {
 MEMORY_ONLY: Final[Mapping[str, Tests]] = {
     "It counts the turns of the loop, of which an answer of the database ends some.": _TURNS,
     "A commit keeps a part of its steps when it is cut. PostgreSQL keeps all, or none.": _PARTS,
-    "It begins two calls at once, and knows which of them is committed first.": _ORDER,
     "It changes the engine in memory, or is about runs in memory.": _ENGINE,
 }
 """By the reason."""
