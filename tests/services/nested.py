@@ -2,6 +2,11 @@
 
 A store in memory is made by a constructor, one in a database by awaiting its server. Tests of the
 services make both in the same way. Lives here: that wait. Must not live here: what is awaited.
+
+It uses private parts of asyncio, so only runs over PostgreSQL import it. There is no other way: the
+connections of an engine belong to the loop on which they were opened, so neither a loop of another
+thread nor one before the test's can open it. Tests also make engines in the midst of a test, when
+a gateway joins or starts again, by plain calls of the engine in memory.
 """
 
 from __future__ import annotations
