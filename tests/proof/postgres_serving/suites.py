@@ -6,8 +6,12 @@ import os
 import re
 import subprocess
 import sys
+from typing import Final
 
 from tests.over_postgres import VARIABLE
+
+_TEST_S_MAX: Final = 660
+"""Longer than tests/services gives to the calls of a test, whose error says more."""
 
 
 def passed(folder: str, store: str) -> int:
@@ -18,6 +22,8 @@ def passed(folder: str, store: str) -> int:
     """
     command = [sys.executable, "-m", "pytest", "-q", folder]
     command += ["--numprocesses=2", "--dist=worksteal", "-p", "no:cacheprovider"]
+    # Some tests make thousands of calls, each of which waits for the database.
+    command += [f"--timeout={_TEST_S_MAX}"]
     # Repetitions are for engines in memory.
     environment = os.environ | {VARIABLE: store, "HYPOTHESIS_PROFILE": "steady"}
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
