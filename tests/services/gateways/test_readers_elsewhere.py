@@ -163,11 +163,11 @@ def test_heartbeats_of_all_gateways_tell_that_nothing_older_is_read(writing: int
 
     async def test() -> None:
         here, there, _ = await two_gateways()
-        both = [here.store, there.store]
+        assert isinstance(here.store, ServiceEngine)
         await do.put((here, there)[writing], "b", b"x")
         written = max(record.version for _, record in here.store.records())
         await here.store.beat_all()
-        for store in both:
-            assert (await store.gateways.horizon()).stamp > written
+        for on in (here, there):
+            assert (await on.store.gateways.horizon()).stamp > written
 
     run(test)
