@@ -63,6 +63,7 @@ HELD: Final = (
     "test_share_snapshot_sequences",
     "test_share_snapshots",
     "test_share_usage",
+    "test_sweeping_woken",
 )
 """Modules about shares. One gateway at a time serves a share, and its handles end with it."""
 
