@@ -1,25 +1,25 @@
-"""Messages put, got, peeked at, updated and deleted; order, time, many clients, waiting, cost."""
+"""Messages put, got, peeked at, updated and deleted; order, time, many clients, waiting."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Commit, Decide, Item, Partition, Record, Ref
+from strongroom.engines.base import Item, Partition
 from strongroom.errors import queue as queue_errors
 from strongroom.services.core.runner import Services
-from strongroom.services.queue import messages, queues, retrievals
+from strongroom.services.queue import messages, retrievals
 from strongroom.services.queue.claims import Claims
 from strongroom.services.queue.messages import MessageView
 from strongroom.services.queue.retrievals import GetMessages
 from strongroom.store.core.records import DamagedRecord
 from strongroom.store.queue.message_records import TEXT
-from strongroom.values import TICKS_PER_S, Purpose
+from strongroom.values import TICKS_PER_S
 from tests.services import queue_calls as given
 from tests.services.container_calls import refused, run
 from tests.services.service_engine import ServiceEngine, settle
@@ -404,100 +404,5 @@ def test_a_damaged_text_is_a_damaged_record(look: Any) -> None:
         await given.overwrite(on, ref, TEXT.encode(b"\xff"))
         with pytest.raises(DamagedRecord, match="UTF-8"):
             await look(on)
-
-    run(scenario)
-
-
-class Counting:
-    """A store that counts its calls and their records."""
-
-    def __init__(self, store: ServiceEngine) -> None:
-        self._store = store
-        self.calls = 0
-        self.records = 0
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
-
-    async def read(self, reads: Sequence[Ref]) -> list[Record | None]:
-        self._add(len(reads))
-        return await self._store.read(reads)
-
-    async def read_range(
-        self,
-        partition: Partition,
-        hidden: bool,
-        first: bytes,
-        until: bytes | None,
-        max_records: int,
-    ) -> list[Item]:
-        found = await self._store.read_range(partition, hidden, first, until, max_records)
-        self._add(max_records)
-        return found
-
-    async def update(
-        self,
-        partition: Partition,
-        reads: Sequence[Ref],
-        decide: Decide[Any],
-        purpose: Purpose = Purpose.GROWTH,
-    ) -> Any:
-        def counted(found: Sequence[Record | None], stamp: int) -> Commit[Any]:
-            commit = decide(found, stamp)
-            written[:] = [len(step.writes) for step in commit.steps]
-            return commit
-
-        written: list[int] = []
-        result = await self._store.update(partition, reads, counted, purpose)
-        self._add(len(reads) + sum(written))
-        return result
-
-    def _add(self, records: int) -> None:
-        self.calls += 1
-        self.records += records
-
-    def taken(self) -> tuple[int, int]:
-        found = self.calls, self.records
-        self.calls = self.records = 0
-        return found
-
-
-async def costs(size: int) -> list[tuple[int, int]]:
-    """Return (calls of the engine, records) of each operation on a queue of `size` messages."""
-    store = Counting(ServiceEngine(ManualClock()))
-    on = await fresh(store)
-    for number in range(size):
-        await given.put(on, str(number))
-    store.taken()
-    found = []
-    for _ in range(2):
-        made = await given.put(on, "last")
-        found.append(store.taken())
-        got = await given.get(on, 32)
-        found.append(store.taken())
-        await given.peek(on)
-        found.append(store.taken())
-        await given.update(on, got[0], 5)
-        found.append(store.taken())
-        await given.delete(on, got[1])
-        found.append(store.taken())
-        await given.count(on)
-        found.append(store.taken())
-        await given.delete(on, made)
-        store.taken()
-    await given.clear(on)
-    found.append(store.taken())
-    await queues.delete_queue(on, await given.placed(on))
-    found.append(store.taken())
-    return found
-
-
-def test_the_size_of_a_queue_costs_nothing() -> None:
-    """Q-GET-09: 8,000 messages against 1,000, in engine calls and records."""
-
-    async def scenario() -> None:
-        small, large = await costs(1_000), await costs(8_000)
-        assert large == small
-        assert all(calls <= 4 and records < 200 for calls, records in large)
 
     run(scenario)
