@@ -127,6 +127,8 @@ _EACH: Final = {
         "test_a_clock_that_is_moved_ends_no_wait",
         "test_a_blob_that_is_another_by_now_is_answered_as_begun",
     ),
+    # Each sweeper counts its own jobs.
+    "test_job_facts": ("test_a_job_that_fails_is_seen_until_it_is_done",),
     # The test makes its own gateways.
     "test_handing_over": ("test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",),
     # One gateway serves the share.
