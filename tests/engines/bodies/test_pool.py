@@ -19,6 +19,7 @@ import pytest
 
 from strongroom.engines.base import Busy, EngineError, Full
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, BodyMissing
+from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.rados import library
 from strongroom.engines.bodies.rados.objects import MARK, object_name
@@ -187,6 +188,30 @@ def test_a_call_that_fails_is_unavailable_and_ends_no_gateway(
         assert await body.read(0, 1) == LONG[:1]
         await write(bodies, 9)
         assert ended == []
+
+    attempt(place, trial)
+
+
+def test_calls_that_fail_together_make_one_look(place: TriedFake) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        await write(bodies, 7)
+        body = await bodies.open(7)
+        look, told, looks = bodies._place.look, threading.Event(), 0
+
+        def slowly() -> BodiesMark:
+            nonlocal looks
+            looks += 1
+            told.wait(10)
+            return look()
+
+        bodies._place.look = slowly  # type: ignore[method-assign]  # a double
+        with place.ceph.failing("read", "*7*", errno.EIO):
+            reads = (body.read(0, 1) for _ in range(20))
+            failed = await asyncio.gather(*reads, return_exceptions=True)
+        assert all(isinstance(one, BodiesAway) for one in failed)
+        told.set()
+        await settled(bodies)
+        assert looks == 1
 
     attempt(place, trial)
 

@@ -42,6 +42,7 @@ def test_what_a_url_of_a_pool_says_is_read() -> None:
         ("rados://a b", "name of a pool"),
         ("rados://.mgr", "name of a pool"),
         ("rados://user:secret@bodies", "name of a pool"),
+        ("rados://[x", "give a pool"),
         ("rados://bodies/x", "give a pool"),
         ("rados://bodies#x", "give a pool"),
         ("rados://bodies?conf=/a&conf=/b", "give a pool"),

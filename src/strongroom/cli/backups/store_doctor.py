@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 ADVICE: Final = (
     "What is listed as missing or damaged is lost here; everything else can be read. A body that "
-    "is missing from the folder may be in its backup: put the file back. Else recover database and "
-    "folder to a moment at which both were whole"
+    "is missing from the folder or pool may be in its backup: put it back. Else recover database "
+    "and bodies to a moment at which both were whole"
 )
 _MIB: Final = 1024 * 1024
 
@@ -106,4 +106,4 @@ def _exit_on_errors() -> Iterator[None]:
     except psycopg.Error as error:
         fail(Exit.UNAVAILABLE, f"the database ended the inspection: {' '.join(str(error).split())}")
     except OSError as error:
-        fail(Exit.UNAVAILABLE, f"the folder of the bodies cannot be read: {error}")
+        fail(Exit.UNAVAILABLE, f"the place of the bodies cannot be read: {error}")

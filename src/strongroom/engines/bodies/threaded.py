@@ -54,6 +54,7 @@ class ThreadedBodies:
         self._broken: BodiesBroken | None = None
         self._callback: Callable[[EngineError], None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._quiet_look: asyncio.Task[None] | None = None
         self.shown = place.shown
 
     @property
@@ -159,13 +160,18 @@ class ThreadedBodies:
             return Busy(f"no file can be opened at present: {error}")
         if isinstance(error, NotDurable):
             return self._broke(error)
-        self.in_background(self._look_quietly())
+        # Many calls may fail at once; one look is enough for all of them.
+        if self._quiet_look is None or self._quiet_look.done():
+            self._quiet_look = self.in_background(self._look_quietly())
         return self._failure(error)
 
     def _failure(self, error: OSError | TimeoutError) -> BodiesAway:
         if isinstance(error, TimeoutError) and not error.errno:
             return BodiesAway(f"{self.shown} does not answer")
-        return BodiesAway(f"{self.shown} cannot be used: {error.strerror}")
+        text = f"{self.shown} cannot be used: {error.strerror}"
+        if isinstance(error, PermissionError):
+            text += ". Give the user of the gateway the right to write there"
+        return BodiesAway(text)
 
     def _broke(self, error: OSError) -> BodiesBroken:
         """Take note that a sync failed: what of the written files is durable is not known.
@@ -190,10 +196,11 @@ class ThreadedBodies:
         except EngineError:
             pass  # it is kept for those who ask
 
-    def in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.ensure_future(work)
+    def in_background(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        task = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def close(self) -> None:
         if self._tasks:

@@ -55,7 +55,10 @@ def folder_of(url: str) -> str:
 
 def pool_of(url: str) -> PoolUrl:
     """Return where a pool is. Raises: ValueError, which says what to give."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        raise ValueError(f"give a pool of Ceph as {_FORM}") from None
     given = dict(pairs := parse_qsl(parts.query, keep_blank_values=True))
     if parts.path.strip("/") or parts.fragment or len(given) != len(pairs):
         raise ValueError(f"give a pool of Ceph as {_FORM}")

@@ -35,7 +35,7 @@ from strongroom.engines.bodies.urls import PoolUrl
 
 # Some threads are left for reads when all pieces wait for one group of objects.
 _LIMITS: Final = PlaceLimits(
-    call_s=OPERATION_S + 5.0, look_s=10.0, long_s=3 * OPERATION_S, threads=48, pieces=32
+    call_s=OPERATION_S + 5.0, look_s=14.0, long_s=3 * OPERATION_S, threads=48, pieces=32
 )
 _LOST: Final = (BLOCKLISTED, errno.ENOTCONN)
 _MARK_BYTES_MAX: Final = 4096
