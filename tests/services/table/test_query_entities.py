@@ -18,6 +18,7 @@ from strongroom.auth.request import Service
 from strongroom.engines.base import Commit, Page, Position, Ref, Step, Write
 from strongroom.engines.conditions import Condition
 from strongroom.engines.memory import data
+from strongroom.engines.postgres import records
 from strongroom.semantics.table.entities import Properties, StoredEntity
 from strongroom.semantics.table.table_filter import Expression, parse
 from strongroom.semantics.table.table_intervals import START
@@ -237,7 +238,8 @@ def test_a_page_that_has_read_enough_ends_empty_and_goes_on(
         monkeypatch.setattr(query_entities, "_READ_MOST", 4)
         monkeypatch.setattr(query_entities, "_READ_LEAST", 4)
         monkeypatch.setattr(query_entities, "SCAN_EXAMINED_MAX", 4)
-        monkeypatch.setattr(data, "SCAN_EXAMINED_MAX", 4)
+        for engine in (data, records):
+            monkeypatch.setattr(engine, "SCAN_EXAMINED_MAX", 4)
         pages = await all_of(on, QueryEntities(parse("A eq 1")))
         assert [len(page.rows) for page in pages] == [0, 0, 0, 1]
         assert store.scans <= 4 * 6 and store.scanned == 1
@@ -251,7 +253,8 @@ def test_a_page_ends_in_a_partition_rather_than_tell_of_two_moments(
     monkeypatch.setattr(query_entities, "_READ_MOST", 10)
     monkeypatch.setattr(query_entities, "_READ_LEAST", 10)
     monkeypatch.setattr(query_entities, "SCAN_EXAMINED_MAX", 10)
-    monkeypatch.setattr(data, "SCAN_EXAMINED_MAX", 10)
+    for engine in (data, records):
+        monkeypatch.setattr(engine, "SCAN_EXAMINED_MAX", 10)
 
     async def test() -> None:
         on, _ = counted()
