@@ -1,8 +1,8 @@
 """The contract of a place that keeps bodies apart from the records: a folder, or a pool of objects.
 
 Lives here: the protocols `BodyStore` and `InspectedBodies`, and their errors. Must not live here:
-which record owns a body, when one may be removed (the engine of the records), how a place keeps
-them (layout.py, rados/pool.py).
+which record owns a body and when one may be removed (the engine of the records), how places keep
+bodies (layout.py, rados/).
 
 A body has the id that its engine gave it, and no other name. The engine never gives an id twice, so
 no two gateways write the same body. A place belongs to one store, and has a mark that says to which

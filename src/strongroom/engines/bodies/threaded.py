@@ -1,29 +1,28 @@
 """A place of bodies for callers that must not block: a folder or a pool, called in threads.
 
-Lives here: `ThreadedBodies`: which call runs in which thread, for how long it is waited for, and
-what an error means. Must not live here: one body (threaded_body.py), the places (layout.py,
-rados/pool.py).
+Lives here: `ThreadedBodies`: which call runs in which thread, and for how long it is waited for.
+Must not live here: what an error means (usability.py), one body (threaded_body.py), the places
+(layout.py, rados/pool.py).
 """
 
 from __future__ import annotations
 
 import asyncio
-import errno
 import functools
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Final, TypeVar
 
-from strongroom.engines.base import Busy, EngineError, Full
+from strongroom.engines.base import EngineError
 from strongroom.engines.bodies.base import (
     BodiesAway,
-    BodiesBroken,
     BodiesUnfit,
     BodyMissing,
     FoundBody,
 )
-from strongroom.engines.bodies.blocking import BlockingPlace, NotDurable
+from strongroom.engines.bodies.blocking import BlockingPlace
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.threaded_body import ThreadedReading, ThreadedWriting
+from strongroom.engines.bodies.usability import Usability
 from strongroom.engines.bodies.workers import PieceWorkers, Workers
 
 T = TypeVar("T")
@@ -33,8 +32,6 @@ _READY_S: Final = 120.0
 _PUT_MARK_S: Final = 10.0
 _END_S: Final = 5.0
 _REMOVED_AT_ONCE: Final = 64
-_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT)
-_TOO_MANY: Final = (errno.EMFILE, errno.ENFILE)
 
 
 class ThreadedBodies:
@@ -50,9 +47,7 @@ class ThreadedBodies:
         self._looking = looking
         self.limits = place.limits
         self._workers = PieceWorkers(self.limits.threads, "bodies", self.limits.pieces)
-        self._away: BodiesAway | None = None
-        self._broken: BodiesBroken | None = None
-        self._callback: Callable[[EngineError], None] | None = None
+        self._usability = Usability(place.shown, self._look_soon)
         self._tasks: set[asyncio.Task[None]] = set()
         self._quiet_look: asyncio.Task[None] | None = None
         self.shown = place.shown
@@ -63,18 +58,18 @@ class ThreadedBodies:
         return self._place.mark
 
     def why_away(self) -> BodiesAway | None:
-        return self._away
+        return self._usability.away
 
     def on_broken(self, callback: Callable[[EngineError], None]) -> None:
-        self._callback = callback
+        self._usability.told_broken = callback
 
     async def begin(self, body_id: int) -> ThreadedWriting:
-        self._check()
+        self._usability.check()
         beginning = functools.partial(self._place.begin, body_id)
         return ThreadedWriting(self, await self.call(beginning, lambda made: made.give_up()))
 
     async def open(self, body_id: int) -> ThreadedReading:
-        self._check()
+        self._usability.check()
         opening = functools.partial(self._place.open, body_id)
         limit_s = self.limits.call_s
         try:
@@ -88,21 +83,21 @@ class ThreadedBodies:
 
     async def remove(self, body_ids: Sequence[int]) -> None:
         for at in range(0, len(body_ids), _REMOVED_AT_ONCE):
-            self._check()
+            self._usability.check()
             some = body_ids[at : at + _REMOVED_AT_ONCE]
             await self.call(functools.partial(self._place.remove, some), limit_s=self.limits.long_s)
 
     async def ids(self) -> AsyncIterator[Sequence[int]]:
         pages = self._place.pages()
         while True:
-            self._check()
+            self._usability.check()
             page = await self.call(lambda: next(pages, None), limit_s=self.limits.long_s)
             if page is None:
                 return
             yield page
 
     async def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
-        self._check()
+        self._usability.check()
         asking = functools.partial(self._place.states, body_ids)
         return await self.call(asking, limit_s=self.limits.long_s)
 
@@ -110,23 +105,24 @@ class ThreadedBodies:
         try:
             mark = await self._looking.run(self._place.look, self.limits.look_s)
         except (OSError, TimeoutError) as error:
-            self._away = self._failure(error)
+            away = self._usability.failure(error)
         except BodiesAway as error:
-            self._away = error
+            away = error
         else:
-            self._away = None
+            self._usability.away = None
             return mark
-        raise self._away
+        self._usability.away = away
+        raise away
 
     async def put_mark(self, mark: BodiesMark) -> None:
-        self._check()
+        self._usability.check()
         try:
             loop = asyncio.get_running_loop()
             until_s = loop.time() + _PUT_MARK_S
             putting = functools.partial(self._place.put_mark, mark, lambda: loop.time() > until_s)
             await self._looking.run(putting, _PUT_MARK_S)
         except (OSError, TimeoutError) as error:
-            raise self._failure(error) from None
+            raise self._usability.failure(error) from None
 
     async def call(
         self,
@@ -153,42 +149,12 @@ class ThreadedBodies:
             raise self.error_of(error) from None
 
     def error_of(self, error: OSError | TimeoutError) -> EngineError:
-        number = None if isinstance(error, TimeoutError) else error.errno
-        if number in _NO_SPACE:
-            return Full()
-        if number in _TOO_MANY:
-            return Busy(f"no file can be opened at present: {error}")
-        if isinstance(error, NotDurable):
-            return self._broke(error)
-        # Many calls may fail at once; one look is enough for all of them.
+        return self._usability.error_of(error)
+
+    def _look_soon(self) -> None:
+        """Many calls may fail at once; one look is enough for all of them."""
         if self._quiet_look is None or self._quiet_look.done():
             self._quiet_look = self.in_background(self._look_quietly())
-        return self._failure(error)
-
-    def _failure(self, error: OSError | TimeoutError) -> BodiesAway:
-        if isinstance(error, TimeoutError) and not error.errno:
-            return BodiesAway(f"{self.shown} does not answer")
-        text = f"{self.shown} cannot be used: {error.strerror}"
-        if isinstance(error, PermissionError):
-            text += ". Give the user of the gateway the right to write there"
-        return BodiesAway(text)
-
-    def _broke(self, error: OSError) -> BodiesBroken:
-        """Take note that a sync failed: what of the written files is durable is not known.
-        One failure may come here twice."""
-        if self._broken is not None:
-            return self._broken
-        text = f"a sync in {self.shown} has failed ({error.strerror}), so this gateway ends"
-        self._broken = BodiesBroken(text)
-        if self._callback is not None:
-            self._callback(self._broken)
-        return self._broken
-
-    def _check(self) -> None:
-        if self._broken is not None:
-            raise self._broken
-        if self._away is not None:
-            raise self._away
 
     async def _look_quietly(self) -> None:
         try:

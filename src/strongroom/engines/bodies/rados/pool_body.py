@@ -40,8 +40,8 @@ class Objects(Protocol):
 
 class PoolWriting:
     """See BlockingWriting. The first object is written when the second one begins, so that a body
-    of one object is written by `finish` alone. All are written to the pool in which it began: a
-    copy of that pool under its name may have the first objects, and lack others.
+    of one object is written by `finish` alone. All are written to the pool in which it began.
+    A copy of that pool under its name may have the first objects, and lack others.
 
     An upload says in its state how far it may reach. It says that anew every 10 minutes at least,
     too: so it stays young, and learns if it was removed.
