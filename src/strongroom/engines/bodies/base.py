@@ -1,8 +1,7 @@
 """The contract of a place that keeps bodies apart from the records: a folder, or a pool of objects.
 
 Lives here: the protocols `BodyStore` and `InspectedBodies`, and their errors. Must not live here:
-which record owns a body and when one may be removed (the engine of the records), how places keep
-bodies (layout.py, rados/).
+which record owns a body (the engine of the records), how places keep bodies (layout.py, rados/).
 
 A body has the id that its engine gave it, and no other name. The engine never gives an id twice, so
 no two gateways write the same body. A place belongs to one store, and has a mark that says to which
