@@ -79,22 +79,26 @@ class Standby:
 
         Arguments:
             failed: gets the error that stops the engine.
-            look_ahead: is called when it begins to wait, to look whether it could serve.
+            look_ahead: is begun once when it waits, to look whether it could serve. The wait does
+                not wait for it.
 
         Raises: NotServing; ServedElsewhere and Unavailable if it may not wait.
         """
         stopping = asyncio.ensure_future(self._stop.wait())
+        looking: asyncio.Future[None] | None = None
         try:
             while not await self._try(store):
-                if look_ahead is not None:
-                    await look_ahead()
-                    look_ahead = None
+                if look_ahead is not None and looking is None:
+                    looking = asyncio.ensure_future(look_ahead())
                 ended = asyncio.FIRST_COMPLETED
                 await asyncio.wait((stopping, failed), timeout=_LOOK_S, return_when=ended)
                 if failed.done() or stopping.done():
                     raise NotServing(failed.result() if failed.done() else None)
         finally:
             stopping.cancel()
+            if looking is not None:
+                looking.cancel()
+                await asyncio.gather(looking, return_exceptions=True)
 
     async def watch(self, store: PostgresEngine, lost: Callable[[EngineError], None]) -> None:
         """Call `lost` when this gateway no longer has the right.

@@ -19,6 +19,7 @@ from strongroom.config import (
     check_exposure,
     check_oauth,
 )
+from strongroom.servers.connections.accepting import why_not_bound
 from strongroom.servers.listener import RefusedListener
 from strongroom.testing.ports import HOST, free_port
 
@@ -117,12 +118,18 @@ def test_a_port_that_is_taken_is_told_as_values_too() -> None:
     assert "in use" in refused.reason
 
 
-def test_a_host_that_there_is_not_is_told_as_a_value_too() -> None:
-    settings = _settings(hosts=ServiceHosts(queue="no-such-host.invalid"))
+@pytest.mark.parametrize("host", ["no-such-host.invalid", f"{'n' * 64}.invalid"])
+def test_a_host_that_there_is_not_is_told_as_a_value_too(host: str) -> None:
+    settings = _settings(hosts=ServiceHosts(queue=host))
     with pytest.raises(CannotListen, match="no such name or address") as refusal:
         _ports_of(settings)
     assert refusal.value.refused is not None
-    assert refusal.value.refused[:2] == (None, "no-such-host.invalid")
+    assert refusal.value.refused[:2] == (None, host)
+
+
+def test_a_name_that_cannot_be_one_is_a_reason_why_a_port_is_not_opened() -> None:
+    error = asyncio.run(why_not_bound(f"{'n' * 64}.invalid", 0))
+    assert error is not None and "no such name" in str(error)
 
 
 def test_memory_is_bounded_by_the_settings() -> None:

@@ -97,6 +97,25 @@ def test_a_server_that_waits_warns_of_each_port_that_it_could_not_open(
     run(test)
 
 
+def test_a_look_at_ports_that_hangs_delays_no_takeover(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def test(store: DatabaseSettings) -> None:
+        looked = asyncio.Event()
+
+        async def hanging(_: Settings) -> None:
+            looked.set()
+            await asyncio.Event().wait()
+
+        monkeypatch.setattr("strongroom.app.warn_of_taken_ports", hanging)
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            async with gateway(settings_over(store)) as second:
+                await second.until(looked)
+                await first.stop()
+                await second.until(second.serves)
+
+    run(test)
+
+
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [text for one in caplog.records if "could not serve now" in (text := one.getMessage())]
 

@@ -50,8 +50,8 @@ async def check_host(host: str) -> None:
     """Refuse a host that is no name or address. Raises CannotListen."""
     try:
         await asyncio.get_running_loop().getaddrinfo(host.strip("[]") or None, 0)
-    except OSError as error:
-        reason = error.strerror or str(error)
+    except (OSError, UnicodeError) as error:  # the latter for a part of more than 63 characters
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise CannotListen(
             f"--host {host}: no such name or address ({reason})",
             RefusedListener(None, host, 0, reason),

@@ -9,6 +9,7 @@ HTTP method).
 from __future__ import annotations
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -267,9 +268,12 @@ async def why_not_bound(host: str, port: int) -> OSError | None:
 
 async def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
     """The family of each address of `host`, with the address as a socket takes it."""
-    found = await asyncio.get_running_loop().getaddrinfo(
-        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-    )
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(
+            host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )
+    except UnicodeError as error:  # a part of the name has more than 63 characters
+        raise OSError(errno.EINVAL, f"no such name: {error}") from None
     return [(family, address) for family, _, _, _, address in dict.fromkeys(found)]
 
 
