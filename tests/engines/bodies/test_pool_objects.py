@@ -9,7 +9,8 @@ import asyncio
 import contextlib
 import errno
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import tracemalloc
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 from unittest import mock
 
@@ -104,6 +105,32 @@ def test_some_objects_are_written_at_once_and_memory_is_bounded(
         attempt(place, trial)
 
 
+def test_an_upload_that_waits_for_its_turn_has_one_object_in_memory(place: TriedFake) -> None:
+    goes_on = threading.Event()
+    data = bytes(41 * MIB)
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        writing = await bodies.begin(7)
+        with place.ceph.failing("write", "*7", hold=goes_on):
+            tracemalloc.start()
+            upload = asyncio.ensure_future(writing.write(data))
+            try:
+                await until(lambda: place.ceph.most_at_once == 1 and place.ceph._writing == 1)
+                await asyncio.sleep(0.2)
+                _, most = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+                goes_on.set()
+                await upload
+        await writing.finish()
+        # One is on its way, of which the library has a copy, and one waits.
+        assert most < 3 * 4 * MIB + MIB
+
+    one = PlaceLimits(call_s=60, look_s=60, long_s=60, threads=8, pieces=1)
+    with mock.patch.object(BodyPool, "limits", one):
+        attempt(place, trial)
+
+
 def test_a_body_is_read_while_all_pieces_of_uploads_hang(place: TriedFake) -> None:
     goes_on = threading.Event()
 
@@ -140,7 +167,7 @@ def test_what_a_dead_gateway_wrote_is_removed_whole(place: TriedFake, count: int
     async def trial(bodies: ThreadedBodies) -> None:
         pool = bodies._place
         writing = pool.begin(7)
-        calls = writing.pieces(bytes(1000 * (count + 8) + 1), 0.0)
+        calls = list(writing.pieces(bytes(1000 * (count + 8) + 1), 0.0))
         _run(calls[:count])
         _run(calls[count + 1 : count + 8])
         assert len(place.left()) >= count
@@ -152,7 +179,7 @@ def test_what_a_dead_gateway_wrote_is_removed_whole(place: TriedFake, count: int
         attempt(place, trial)
 
 
-def _run(calls: Sequence[Callable[[], None]]) -> None:
+def _run(calls: Iterable[Callable[[], None]]) -> None:
     for call in calls:
         call()
 

@@ -9,7 +9,7 @@ so by any of them. FileNotFoundError means what the call says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from strongroom.engines.bodies.base import FoundBody
@@ -47,9 +47,10 @@ class BlockingWriting(Protocol):
 
     pieces_at_once: int
 
-    def pieces(self, data: bytes, now_s: float) -> Sequence[Callable[[], None]]:
-        """Take bytes, without blocking. Return the calls that write pieces. They begin in order,
-        and one begins only if all but `pieces_at_once` before it have succeeded.
+    def pieces(self, data: bytes, now_s: float) -> Iterable[Callable[[], None]]:
+        """Take bytes, without blocking. Yield the calls that write pieces. They begin in order,
+        and one begins only if all but `pieces_at_once` before it have succeeded. A piece is made
+        when it is asked for, so that one that waits for room in memory is the only one.
 
         Arguments:
             now_s: by a clock that never goes back.

@@ -54,7 +54,7 @@ class ObjectChange(NamedTuple):
 
     exists: bool | None = None
     expects: tuple[str, bytes] | None = None
-    data: bytes | None = None
+    data: bytes | bytearray | None = None
     sets: tuple[str, bytes] | None = None
     removes: bool = False
 
@@ -274,7 +274,7 @@ def _operation(library: Any, change: ObjectChange) -> Iterator[Any]:
             key, value = change.expects
             library.rados_write_op_cmpxattr(operation, key.encode(), EQUAL, value, len(value))
         if change.data is not None:
-            library.rados_write_op_write_full(operation, change.data, len(change.data))
+            library.rados_write_op_write_full(operation, _pointer(change.data), len(change.data))
         if change.sets is not None:
             key, value = change.sets
             library.rados_write_op_setxattr(operation, key.encode(), value, len(value))
@@ -283,3 +283,10 @@ def _operation(library: Any, change: ObjectChange) -> Iterator[Any]:
         yield operation
     finally:
         library.rados_release_write_op(operation)
+
+
+def _pointer(data: bytes | bytearray) -> Any:
+    """Return what the library can read bytes from; they are not copied before it does."""
+    if isinstance(data, bytes):
+        return data
+    return (ctypes.c_char * len(data)).from_buffer(data)

@@ -58,7 +58,7 @@ _WRITES: Final[_Functions] = {
     "rados_write_op_create": (None, (c_void_p, c_int, c_char_p)),
     "rados_write_op_cmpxattr": (None, (c_void_p, c_char_p, c_uint8, c_char_p, c_size_t)),
     "rados_write_op_setxattr": (None, (c_void_p, c_char_p, c_char_p, c_size_t)),
-    "rados_write_op_write_full": (None, (c_void_p, c_char_p, c_size_t)),
+    "rados_write_op_write_full": (None, (c_void_p, c_void_p, c_size_t)),
     "rados_write_op_remove": (None, (c_void_p,)),
     "rados_write_op_operate": (c_int, (c_void_p, c_void_p, c_char_p, POINTER(_Time), c_int)),
     "rados_aio_create_completion": (c_int, (c_void_p, c_void_p, c_void_p, POINTER(c_void_p))),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import functools
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from strongroom.engines.bodies.base import BodiesAway
@@ -61,28 +61,32 @@ class PoolWriting:
         self._stating = threading.Lock()
         self._is_unsure = False
 
-    def pieces(self, data: bytes, now_s: float) -> Sequence[Callable[[], None]]:
+    def pieces(self, data: bytes, now_s: float) -> Iterator[Callable[[], None]]:
         if self._touch_at_s is None:
             self._touch_at_s = now_s + _TOUCH_S
-        self._buffer += data
-        self._size_bytes += len(data)
-        calls = []
-        while len(self._buffer) >= OBJECT_BYTES + (self._number == 0):
-            calls.append(functools.partial(self._write, self._number, self._taken()))
-            self._number += 1
-            # Objects of the next call may be written before this one is.
-            if self._number + _AT_ONCE > self._reach or now_s >= self._touch_at_s:
-                self._reach = max(self._reach, self._number + REACH)
-                self._touch_at_s = now_s + _TOUCH_S
-                calls[-1] = functools.partial(_both, calls[-1], self._reaches(self._reach))
-        return calls
+        left = memoryview(data)
+        while True:
+            taken, left = _split(left, OBJECT_BYTES - len(self._buffer))
+            self._buffer += taken
+            self._size_bytes += len(taken)
+            if len(self._buffer) < OBJECT_BYTES or not (self._number or left):
+                return
+            yield self._piece(now_s)
 
-    def _taken(self) -> bytes:
-        piece = bytes(memoryview(self._buffer)[:OBJECT_BYTES])
-        del self._buffer[:OBJECT_BYTES]
-        return piece
+    def _piece(self, now_s: float) -> Callable[[], None]:
+        """Return the call that writes the buffer, which is handed over without a copy."""
+        full, self._buffer = self._buffer, bytearray()
+        call = functools.partial(self._write, self._number, full)
+        self._number += 1
+        # Objects of the next calls may be written before this one is.
+        is_old = self._touch_at_s is not None and now_s >= self._touch_at_s
+        if not is_old and self._number + _AT_ONCE <= self._reach:
+            return call
+        self._reach = max(self._reach, self._number + REACH)
+        self._touch_at_s = now_s + _TOUCH_S
+        return functools.partial(_both, call, self._reaches(self._reach))
 
-    def _write(self, number: int, data: bytes) -> None:
+    def _write(self, number: int, data: bytearray) -> None:
         """Only the first object is there before."""
         self._change(number, ObjectChange(exists=True if number == 0 else None, data=data))
 
@@ -95,14 +99,13 @@ class PoolWriting:
         return say
 
     def finish(self) -> None:
-        rest = bytes(self._buffer)
-        self._buffer.clear()
+        rest, self._buffer = self._buffer, bytearray()
         whole = BodyState("whole", self._size_bytes)
         if self._number and rest:
             self._write(self._number, rest)
         self._become(whole, None if self._number else rest)
 
-    def _become(self, state: BodyState, data: bytes | None = None) -> None:
+    def _become(self, state: BodyState, data: bytearray | None = None) -> None:
         """Raises: BodiesAway: whoever sweeps has removed the body, or has begun to."""
         before, after = (STATE, self._state.text()), (STATE, state.text())
         self._change(0, ObjectChange(exists=True, expects=before, data=data, sets=after))
@@ -159,6 +162,10 @@ class PoolReading:
 
     def close(self) -> None:
         """There is nothing to close."""
+
+
+def _split(data: memoryview, at: int) -> tuple[memoryview, memoryview]:
+    return data[:at], data[at:]
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
