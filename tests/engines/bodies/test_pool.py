@@ -10,6 +10,8 @@ import errno
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from unittest import mock
 from uuid import uuid4
@@ -22,11 +24,13 @@ from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, BodyMissing
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.rados import library
+from strongroom.engines.bodies.rados.connection import PoolConnection
 from strongroom.engines.bodies.rados.objects import MARK, object_name
 from strongroom.engines.bodies.threaded import ThreadedBodies
 from tests.engines.bodies.contract import (
     LONG,
     MIB,
+    OTHER_STORE,
     OWN,
     SECOND,
     THIRD,
@@ -249,6 +253,45 @@ def test_a_body_whose_begin_happens_late_is_found_by_the_sweep(place: TriedFake)
 
 
 # The mark.
+
+
+@pytest.mark.parametrize("other", [SECOND, OTHER_STORE])
+def test_a_pool_that_two_make_ready_at_once_belongs_to_one_store(
+    place: TriedFake, other: BodiesMark
+) -> None:
+    goes_on = threading.Event()
+
+    async def trial() -> None:
+        with place.ceph.failing("write", MARK, hold=goes_on):
+            both = [
+                asyncio.ensure_future(make_place_ready(place.url, mark)) for mark in (OWN, other)
+            ]
+            await until(lambda: place.ceph.most_at_once == 2)
+            goes_on.set()
+            ends = await asyncio.gather(*both, return_exceptions=True)
+        refused = [str(end) for end in ends if isinstance(end, BodiesUnfit)]
+        assert len(refused) + ends.count(None) == 2
+        assert len(refused) == (other.store != OWN.store)
+        assert all("another store" in words for words in refused)
+
+    asyncio.run(trial())
+    assert not place.ceph.open
+
+
+@pytest.mark.parametrize("other", [SECOND, OTHER_STORE])
+def test_a_mark_that_comes_while_a_pool_is_made_ready_is_judged(
+    place: TriedFake, other: BodiesMark
+) -> None:
+    names = PoolConnection.names
+
+    def meanwhile(connection: PoolConnection) -> Iterator[str]:
+        place.ceph.objects(POOL)[MARK] = StoredObject(other.text())
+        return names(connection)
+
+    is_refused = other.store != OWN.store
+    expected = pytest.raises(BodiesUnfit, match="another store") if is_refused else nullcontext()
+    with mock.patch.object(PoolConnection, "names", meanwhile), expected:
+        asyncio.run(make_place_ready(place.url, OWN))
 
 
 def test_a_mark_that_is_put_late_replaces_none_that_was_put_since(place: TriedFake) -> None:

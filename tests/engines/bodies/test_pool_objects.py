@@ -261,6 +261,23 @@ def test_a_body_cannot_be_finished_once_its_removal_has_begun(place: TriedFake) 
     attempt(place, trial)
 
 
+def test_a_writer_removes_what_it_wrote_after_its_body_was_removed(place: TriedFake) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        writing = await bodies.begin(7)
+        await writing.write(LONG[: 5 * MIB])
+        await until(lambda: bool(place.ceph.objects(POOL)[object_name(7)].data))
+        await bodies.remove([7])
+        await writing.write(LONG)
+        with pytest.raises(BodiesAway, match="body 7 was removed"):
+            await writing.finish()
+        assert set(place.left()) == {object_name(7, number) for number in (1, 2, 3)}
+        writing.give_up()
+        await settled(bodies)
+        assert not place.left()
+
+    attempt(place, trial)
+
+
 @pytest.mark.parametrize("attributes", [{}, {"state": b"?"}, {"state": b"arriving 016"}])
 def test_a_body_whose_state_cannot_be_read_is_removed(
     place: TriedFake, attributes: dict[str, bytes]
@@ -312,6 +329,22 @@ def test_objects_without_a_first_one_are_named_by_doctor_and_no_body(place: Trie
     assert sorted(one for page in seen.pages() for one in page) == [7, 8]
     (state,) = seen.states([8])
     assert (state.id, state.size_bytes, state.age_s) == (8, 0, 5000)
+    seen.close()
+    assert not place.ceph.open
+
+
+def test_an_inspection_that_nobody_refers_to_any_more_leaves_no_client(place: TriedFake) -> None:
+    async def trial(bodies: ThreadedBodies) -> None:
+        await write(bodies, 7)
+
+    attempt(place, trial)
+    seen = inspect_place(place.url)
+    pages = seen.pages()
+    assert list(next(pages)) == [7]
+    del seen
+    assert len(place.ceph.open) == 1
+    del pages
+    assert not place.ceph.open
 
 
 def test_long_lists_come_in_pages_and_a_failure_is_told(place: TriedFake) -> None:

@@ -158,3 +158,7 @@ class InspectedBodies(Protocol):
     def pieces(self, body_id: int) -> Iterator[bytes]:
         """Yield a body, in order. Raises: FileNotFoundError: there is none; OSError."""
         ...
+
+    def close(self) -> None:
+        """A place that nobody refers to any more is closed, too. Idempotent."""
+        ...

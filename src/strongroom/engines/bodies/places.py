@@ -44,7 +44,7 @@ async def make_place_ready(url: str, mark: BodiesMark) -> None:
 def inspect_place(url: str) -> InspectedBodies:
     """Open a place with a mark for reading. It may block. Raises: BodiesUnfit, OSError."""
     if is_pool(url):
-        from strongroom.engines.bodies.rados.pool import InspectedPool
+        from strongroom.engines.bodies.rados.inspected import InspectedPool
 
         return InspectedPool(pool_of(url))
     return BodyFolder(folder_of(url))

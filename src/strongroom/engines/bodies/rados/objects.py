@@ -30,6 +30,11 @@ def object_name(body_id: int, number: int = 0) -> str:
     return f"{first}.{number:08x}" if number else first
 
 
+def other_names(body_id: int, objects: int) -> list[str]:
+    """Return the names of a body's objects, without the first one."""
+    return [object_name(body_id, number) for number in range(1, objects)]
+
+
 def body_of(name: str) -> tuple[int, bool] | None:
     """Return the id of the body that an object belongs to, and whether it is the first one. None =
     it is no body's."""

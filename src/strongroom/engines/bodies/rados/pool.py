@@ -1,7 +1,7 @@
 """Bodies in a pool of Ceph: the mark, lists, removals, and a new connection when one is lost.
 
-Lives here: `BodyPool`, see BlockingPlace, and `InspectedPool`. Must not live here: one body
-(pool_body.py), the names of objects (objects.py).
+Lives here: `BodyPool`, see BlockingPlace. Must not live here: one body (pool_body.py), the names of
+objects (objects.py), what only inspections need (inspected.py).
 
 A body is removed from its end: the first object goes last. So a removal that was cut is found, and
 repeated. Before the objects of a body that still arrives go, its state says so. Then its writer
@@ -29,6 +29,7 @@ from strongroom.engines.bodies.rados.objects import (
     BodyState,
     body_of,
     object_name,
+    other_names,
 )
 from strongroom.engines.bodies.rados.pool_body import PoolReading, PoolWriting
 from strongroom.engines.bodies.urls import PoolUrl
@@ -40,7 +41,6 @@ _LIMITS: Final = PlaceLimits(
 _LOST: Final = (BLOCKLISTED, errno.ENOTCONN)
 _MARK_BYTES_MAX: Final = 4096
 _PAGE: Final = 1000
-_PIECE_BYTES: Final = 1024 * 1024
 
 
 class BodyPool:
@@ -134,13 +134,17 @@ class BodyPool:
 
     def remove(self, body_ids: Sequence[int]) -> None:
         for body_id in body_ids:
-            try:
-                state = self._removable(body_id)
-            except FileNotFoundError:
-                continue
-            others = range(1, state.objects)
-            self.connection.remove([object_name(body_id, number) for number in others])
-            self.connection.remove([object_name(body_id)])
+            self.removed(body_id)
+
+    def removed(self, body_id: int) -> bool:
+        """Remove a body. Return whether its first object was there."""
+        try:
+            state = self._removable(body_id)
+        except FileNotFoundError:
+            return False
+        self.connection.remove(other_names(body_id, state.objects))
+        self.connection.remove([object_name(body_id)])
+        return True
 
     def _removable(self, body_id: int) -> BodyState:
         """Return what may be removed; its writer cannot finish it. Raises: FileNotFoundError."""
@@ -159,7 +163,7 @@ class BodyPool:
                 continue  # its writer has gone on meanwhile
 
     def pages(self) -> Iterator[Sequence[int]]:
-        for names in _batches(self.connection.names()):
+        for names in batches(self.connection.names()):
             bodies = map(body_of, names)
             yield [found[0] for found in bodies if found is not None and found[1]]
 
@@ -181,53 +185,6 @@ class BodyPool:
         self.connection.close()
 
 
-class InspectedPool(BodyPool):
-    """A pool that is read from outside of a server. See InspectedBodies.
-
-    Objects of a body whose first one is missing are found, too. A gateway that stood still for days
-    may have written them after its upload was removed.
-    """
-
-    def __init__(self, where: PoolUrl) -> None:
-        super().__init__(where)
-        self._strays: dict[int, str] = {}
-
-    def pages(self) -> Iterator[Sequence[int]]:
-        for names in _batches(self.connection.names()):
-            found = {body: name for name in names if (body := body_of(name)) is not None}
-            first = {body_id for body_id, is_first in found if is_first}
-            others = {body_id: name for (body_id, is_first), name in found.items() if not is_first}
-            strays = {
-                body_id: name
-                for body_id, name in others.items()
-                if body_id not in first and self._is_stray(body_id)
-            }
-            new = strays.keys() - self._strays.keys()
-            self._strays |= strays
-            yield [*first, *new]
-
-    def _is_stray(self, body_id: int) -> bool:
-        try:
-            self.connection.changed_at(object_name(body_id))
-        except FileNotFoundError:
-            return True
-        return False
-
-    def _states(self, body_ids: Sequence[int], now: int) -> Iterator[FoundBody]:
-        yield from super()._states([one for one in body_ids if one not in self._strays], now)
-        for body_id in self._strays.keys() & set(body_ids):
-            try:
-                changed = self.connection.changed_at(self._strays[body_id])
-            except FileNotFoundError:
-                continue
-            yield FoundBody(body_id, 0, now - changed)
-
-    def pieces(self, body_id: int) -> Iterator[bytes]:
-        body = self.open(body_id)
-        for offset in range(0, body.size_bytes, _PIECE_BYTES):
-            yield body.read(offset, _PIECE_BYTES)
-
-
 def make_ready(where: PoolUrl, mark: BodiesMark) -> None:
     """Make an empty pool, or a namespace in it, one for bodies. It stays as it is if it has the
     store's mark already.
@@ -243,15 +200,26 @@ def make_ready(where: PoolUrl, mark: BodiesMark) -> None:
 
 
 def _make_ready(where: PoolUrl, connection: PoolConnection, mark: BodiesMark) -> None:
-    if not _has_mark(connection):
-        if next(connection.names(), None) is not None:
-            raise BodiesUnfit(
-                f"{where} is not empty, and has no mark; name an empty pool, or an empty "
-                "namespace by ns=NAME"
-            )
-        connection.change(MARK, _mark_change(mark, replaces=None))
-    elif _read_mark(where, connection).store != mark.store:
+    if not _has_mark(connection) and _is_first(where, connection, mark):
+        return
+    if _read_mark(where, connection).store != mark.store:
         raise BodiesUnfit(f"{where} has the bodies of another store; name an empty pool")
+
+
+def _is_first(where: PoolUrl, connection: PoolConnection, mark: BodiesMark) -> bool:
+    """Put the mark, unless somebody else puts one at the same time. Raises: BodiesUnfit."""
+    if next(connection.names(), None) is not None:
+        if _has_mark(connection):
+            return False
+        raise BodiesUnfit(
+            f"{where} is not empty, and has no mark; name an empty pool, or an empty namespace by "
+            "ns=NAME"
+        )
+    try:
+        connection.change(MARK, _mark_change(mark, replaces=None))
+    except FileExistsError:
+        return False
+    return True
 
 
 def _has_mark(connection: PoolConnection) -> bool:
@@ -295,6 +263,7 @@ def _rights_told(where: PoolUrl) -> Iterator[None]:
         ) from None
 
 
-def _batches(names: Iterator[str]) -> Iterator[list[str]]:
+def batches(names: Iterator[str]) -> Iterator[list[str]]:
+    """Yield some names at once."""
     while batch := list(itertools.islice(names, _PAGE)):
         yield batch

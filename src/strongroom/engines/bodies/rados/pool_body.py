@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import functools
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Final, Protocol
 
 from strongroom.engines.bodies.base import BodiesAway
@@ -20,6 +20,7 @@ from strongroom.engines.bodies.rados.objects import (
     STATE,
     BodyState,
     object_name,
+    other_names,
 )
 
 _AT_ONCE: Final = 8
@@ -35,7 +36,7 @@ class Objects(Protocol):
 
     connection: PoolConnection
 
-    def remove(self, body_ids: Sequence[int]) -> None: ...
+    def removed(self, body_id: int) -> bool: ...
 
 
 class PoolWriting:
@@ -127,9 +128,13 @@ class PoolWriting:
 
     def give_up(self) -> None:
         """A write that was given up may happen yet. So the body is left to the sweep then, which
-        comes a day later."""
-        if not self._is_unsure and self._pool.connection.pool_id == self._pool_id:
-            self._pool.remove((self._id,))
+        comes a day later.
+
+        Nobody else finds the objects that were written after the first one was removed."""
+        if self._is_unsure or self._pool.connection.pool_id != self._pool_id:
+            return
+        if not self._pool.removed(self._id):
+            self._pool.connection.remove(other_names(self._id, self._number + 1))
 
 
 class PoolReading:
