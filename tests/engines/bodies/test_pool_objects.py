@@ -17,9 +17,9 @@ from unittest import mock
 import pytest
 
 from strongroom.engines.base import DataDamaged
-from strongroom.engines.bodies.base import BodiesAway
+from strongroom.engines.bodies.base import BodiesAway, BodyStore
 from strongroom.engines.bodies.blocking import PlaceLimits
-from strongroom.engines.bodies.places import inspect_place
+from strongroom.engines.bodies.places import inspect_place, make_place_ready, open_place
 from strongroom.engines.bodies.rados import objects, pool_body
 from strongroom.engines.bodies.rados.objects import MARK, object_name
 from strongroom.engines.bodies.rados.pool import BodyPool
@@ -147,6 +147,7 @@ def test_a_body_is_read_while_all_pieces_of_uploads_hang(place: TriedFake) -> No
             finally:
                 goes_on.set()
                 await asyncio.gather(*uploads)
+        await asyncio.gather(*(one.finish() for one in begun))
 
     attempt(place, trial)
 
@@ -362,6 +363,48 @@ def test_long_lists_come_in_pages_and_a_failure_is_told(place: TriedFake) -> Non
         there[MARK] = StoredObject(OWN.text(), {"turn": OWN.turn.hex.encode()})
 
     attempt(place, trial)
+
+
+@pytest.mark.parametrize("hangs", [False, True])
+def test_a_list_that_is_left_is_closed_in_a_thread(place: TriedFake, hangs: bool) -> None:
+    """Its last read may hang when it is left. The client may have been closed since."""
+    goes_on, closed_in = threading.Event(), list[str]()
+    list_close, shutdown = place.ceph.rados_nobjects_list_close, place.ceph.rados_shutdown
+
+    def told(call: Callable[[Any], None]) -> Callable[[Any], None]:
+        def telling(given: Any) -> None:
+            closed_in.append(threading.current_thread().name)
+            call(given)
+
+        return telling
+
+    async def trial(bodies: BodyStore) -> None:
+        there = place.ceph.objects(POOL)
+        there.update({object_name(body_id): StoredObject() for body_id in range(2500)})
+        pages = bodies.ids()
+        await anext(pages)
+        with place.ceph.failing("list", object_name(1500), hold=goes_on):
+            if hangs:
+                with pytest.raises(TimeoutError):
+                    await asyncio.wait_for(anext(pages), 0.1)
+            await bodies.close()
+            assert place.ceph.open
+            del pages
+            await asyncio.sleep(0.1)
+            goes_on.set()
+        await until(lambda: not place.ceph.open)
+
+    async def whole() -> None:
+        await make_place_ready(place.url, OWN)
+        bodies = await open_place(place.url)
+        closing = mock.patch.object(place.ceph, "rados_nobjects_list_close", told(list_close))
+        ending = mock.patch.object(place.ceph, "rados_shutdown", told(shutdown))
+        with closing, ending:
+            await trial(bodies)
+
+    asyncio.run(whole())
+    assert len(closed_in) == 2
+    assert threading.current_thread().name not in closed_in
 
 
 def test_namespaces_of_one_pool_are_places_of_their_own(place: TriedFake) -> None:

@@ -9,7 +9,7 @@ so by any of them. FileNotFoundError means what the call says.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 from strongroom.engines.bodies.base import FoundBody
@@ -119,7 +119,7 @@ class BlockingPlace(Protocol):
         """Those that do not exist are passed over."""
         ...
 
-    def pages(self) -> Iterator[Sequence[int]]:
+    def pages(self) -> Generator[Sequence[int], None, None]:
         """See InspectedBodies."""
         ...
 

@@ -18,7 +18,7 @@ import errno
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
 from strongroom.engines.bodies.base import BodiesAway, BodiesUnfit, FoundBody
@@ -131,7 +131,7 @@ class BodyFolder:
         now = self._root.state(MARK)[1]
         return list(_states(self._root, body_ids, now))
 
-    def pages(self) -> Iterator[list[int]]:
+    def pages(self) -> Generator[Sequence[int], None, None]:
         for number in range(len(_FOLDERS)):
             yield self.ids(number)
 

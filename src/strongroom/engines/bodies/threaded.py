@@ -1,8 +1,8 @@
 """A place of bodies for callers that must not block: a folder or a pool, called in threads.
 
 Lives here: `ThreadedBodies`: which call runs in which thread, and for how long it is waited for.
-Must not live here: what an error means (usability.py), one body (threaded_body.py), the places
-(layout.py, rados/pool.py).
+Must not live here: what an error means (usability.py), one body (threaded_body.py), the list of all
+(threaded_list.py), the places (layout.py, rados/pool.py).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from strongroom.engines.bodies.base import (
 from strongroom.engines.bodies.blocking import BlockingPlace
 from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.threaded_body import ThreadedReading, ThreadedWriting
+from strongroom.engines.bodies.threaded_list import ThreadedList
 from strongroom.engines.bodies.usability import Usability
 from strongroom.engines.bodies.workers import PieceWorkers, Workers
 
@@ -88,13 +89,16 @@ class ThreadedBodies:
             await self.call(functools.partial(self._place.remove, some), limit_s=self.limits.long_s)
 
     async def ids(self) -> AsyncIterator[Sequence[int]]:
-        pages = self._place.pages()
-        while True:
-            self._usability.check()
-            page = await self.call(lambda: next(pages, None), limit_s=self.limits.long_s)
-            if page is None:
-                return
-            yield page
+        pages = ThreadedList(self._place.pages())
+        try:
+            while True:
+                self._usability.check()
+                page = await self.call(pages.page, limit_s=self.limits.long_s)
+                if page is None:
+                    return
+                yield page
+        finally:
+            pages.leave()
 
     async def states(self, body_ids: Sequence[int]) -> Sequence[FoundBody]:
         self._usability.check()

@@ -6,7 +6,7 @@ Lives here: `InspectedPool`. Must not live here: what servers need too (pool.py)
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Final
 
 from strongroom.engines.bodies.base import FoundBody
@@ -30,7 +30,7 @@ class InspectedPool(BodyPool):
         weakref.finalize(self, self.connection.close)
         self._strays: dict[int, str] = {}
 
-    def pages(self) -> Iterator[Sequence[int]]:
+    def pages(self) -> Generator[Sequence[int], None, None]:
         for names in batches(self.connection.names()):
             found = {body: name for name in names if (body := body_of(name)) is not None}
             first = {body_id for body_id, is_first in found if is_first}

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import errno
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -162,7 +162,7 @@ class BodyPool:
                     raise
                 continue  # its writer has gone on meanwhile
 
-    def pages(self) -> Iterator[Sequence[int]]:
+    def pages(self) -> Generator[Sequence[int], None, None]:
         for names in batches(self.connection.names()):
             bodies = map(body_of, names)
             yield [found[0] for found in bodies if found is not None and found[1]]
