@@ -185,7 +185,10 @@ def _listening_ports(started: Started) -> set[int]:
     """Return the ports that the process listens on, from the system's tables."""
     inodes = set()
     for link in Path(f"/proc/{started.pid}/fd").iterdir():
-        found = re.fullmatch(r"socket:\[(\d+)\]", str(link.readlink()))
+        try:
+            found = re.fullmatch(r"socket:\[(\d+)\]", str(link.readlink()))
+        except FileNotFoundError:
+            continue  # it was closed meanwhile
         if found:
             inodes.add(found[1])
     rows = [
