@@ -63,7 +63,7 @@ class Usability:
             return BodiesAway(f"{self._shown} does not answer")
         text = f"{self._shown} cannot be used: {error.strerror}"
         if isinstance(error, PermissionError):
-            text += ". Give the user of the gateway the right to write there"
+            text += ". Give the user of the gateway the right to read and write there"
         return BodiesAway(text)
 
     def _broke(self, error: OSError) -> BodiesBroken:

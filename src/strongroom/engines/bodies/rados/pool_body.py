@@ -67,7 +67,8 @@ class PoolWriting:
             self._touch_at_s = now_s + _TOUCH_S
         left = memoryview(data)
         while True:
-            taken, left = _split(left, OBJECT_BYTES - len(self._buffer))
+            room = OBJECT_BYTES - len(self._buffer)
+            taken, left = left[:room], left[room:]
             self._buffer += taken
             self._size_bytes += len(taken)
             if len(self._buffer) < OBJECT_BYTES or not (self._number or left):
@@ -167,10 +168,6 @@ class PoolReading:
 
     def close(self) -> None:
         """There is nothing to close."""
-
-
-def _split(data: memoryview, at: int) -> tuple[memoryview, memoryview]:
-    return data[:at], data[at:]
 
 
 def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
