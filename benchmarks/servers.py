@@ -8,7 +8,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,19 +17,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from benchmarks.endpoint import HOST, Endpoint, account_sas
+from benchmarks.endpoint import Endpoint, account_sas
+from strongroom.testing.ports import free_port
 
 STRONGROOM: Final = "Strongroom"
 AZURITE: Final = "Azurite"
 
 _FOLDER: Final = Path(__file__).parent
 _AZURITE: Final = _FOLDER / "azurite" / "node_modules" / "azurite"
-_PORTS: Final = range(21000, 32000)
 _SERVICES: Final = ("blob", "queue", "table")
 _READY_S: Final = 60.0
 _STOP_S: Final = 30.0
-
-_given_out: set[int] = set()
 
 Command = Callable[[Path, list[int]], list[str]]
 
@@ -82,26 +79,10 @@ def _program(name: str) -> str:
 def free_ports(count: int) -> list[int]:
     """Return free ports on loopback, below the range of outgoing connections.
 
-    No port is returned twice in a run, since a server may open its second port late.
-
-    Raises:
-        ServerFailed: there are none left.
+    They stay reserved for this process's servers, which set SO_REUSEADDR before they bind, as those
+    of Node, Go and C do. Raises OSError if there are none left.
     """
-    found: list[int] = []
-    for offset in range(len(_PORTS)):
-        port = _PORTS[(os.getpid() * 17 + offset) % len(_PORTS)]
-        if port in _given_out:
-            continue
-        with socket.socket() as probe:
-            try:
-                probe.bind((HOST, port))
-            except OSError:
-                continue
-        found.append(port)
-        _given_out.add(port)
-        if len(found) == count:
-            return found
-    raise ServerFailed("no free ports")
+    return [free_port() for _ in range(count)]
 
 
 @dataclass

@@ -65,7 +65,8 @@ class Mounted:
         ran = subprocess.run(
             [
                 *(require_tool("smbclient"), f"//{HOST}/{SHARE}", "-p", str(self.port)),
-                *("-m", "SMB3", "-A", str(login), *options, "-c", "; ".join(commands)),
+                *("-m", "SMB3", "-A", str(login), *options),
+                *("-c", "; ".join(commands)),
             ],
             cwd=self.folder,
             capture_output=True,
@@ -131,9 +132,13 @@ def test_smbclient_puts_gets_renames_and_deletes(mounted: Mounted, cipher: str) 
     )
     (mounted.folder / "large").write_bytes(LARGE)
     printed = mounted.samba("mkdir d", "cd d", "put large Large.bin", "ls", options=options)
+    assert "NT_STATUS" not in printed, printed
     assert f"Large.bin                           A  {len(LARGE)}" in printed, printed
     assert mounted.content("d/large.BIN") == LARGE
-    mounted.samba("cd d", "get LARGE.bin back", "rename Large.bin second", options=options)
+    printed = mounted.samba(
+        "cd d", "get LARGE.bin back", "rename Large.bin second", options=options
+    )
+    assert "NT_STATUS" not in printed, printed
     assert (mounted.folder / "back").read_bytes() == LARGE
     assert [one.name for one in mounted.rest.list_directories_and_files("d")] == ["second"]
     printed = mounted.samba("del d/second", "rmdir d", "ls", options=options)
@@ -145,7 +150,8 @@ def test_smbclient_puts_gets_renames_and_deletes(mounted: Mounted, cipher: str) 
 def test_smbclient_signs_where_it_may(in_the_clear: Mounted, algorithm: str) -> None:
     options = ("--client-protection=sign", f"--option=client smb3 signing algorithms={algorithm}")
     (in_the_clear.folder / "large").write_bytes(LARGE)
-    in_the_clear.samba("put large", "get large back", options=options)
+    printed = in_the_clear.samba("put large", "get large back", options=options)
+    assert "NT_STATUS" not in printed, printed
     assert (in_the_clear.folder / "back").read_bytes() == LARGE
     assert in_the_clear.content("large") == LARGE
 
