@@ -188,9 +188,8 @@ class Forwarder:
                     raise served_elsewhere() from None
                 may_repeat = stream.uses and request.method in _SAFE
                 if exchange.has_begun or exchange.is_consumed or not may_repeat:
-                    # Without its body, which was not asked for yet, nothing was done.
-                    has_arrived = exchange.is_consumed or not is_upload
-                    may_be_done = has_arrived and request.method not in _SAFE
+                    # Also before its body was asked for: some operations do not look at theirs.
+                    may_be_done = request.method not in _SAFE
                     raise self.lost(peer.run, error, may_be_done=may_be_done) from None
         raise self.lost(peer.run, PeerLost("it closed two connections"))
 
