@@ -31,9 +31,11 @@ to what is there. It changes nothing, and may run while a server has the directo
 open. It ends with 1 when something is wrong, and names what is damaged as users know
 it: ACCOUNT/CONTAINER/BLOB. accounts.json and roles.json are checked too.
 
-For a store in PostgreSQL, all bodies are read, also those in the folder of --bodies.
-So the folder must be mounted here. Bodies are listed that are missing, and those that
-nobody owns for longer than --keep-dropped. The database keeps a snapshot open meanwhile.
+For a store in PostgreSQL, all bodies are read, also those in the folder or pool of
+--bodies. Run the command where that can be reached, as the user of the gateways. It
+lists bodies that are missing, and those that nothing has owned for longer than
+--keep-dropped. The database keeps a snapshot open meanwhile.
+
 Without DIR|URL, the store is that of --store-file, STRONGROOM_STORE or
 STRONGROOM_STORE_FILE, else the directory of STRONGROOM_DATA. A URL that is typed has no
 password: libpq reads it from the file of PGPASSFILE, or from ~/.pgpass.

@@ -177,10 +177,10 @@ def adopt(
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
 ) -> None:
-    """Let a database that was copied or recovered take over the place of its bodies.
+    """Let a database that was copied or recovered take over the folder or pool of its bodies.
 
-    Stop all gateways of this database first. Other databases with the same store can then no longer
-    be served with that place. No body is removed."""
+    Stop all gateways of this database first. Its copies, and the database of which it is a copy,
+    can then no longer be served with that folder or pool. No body is removed."""
     database = _database(url, store_file, schema)
     place = None if bodies is None else _place(bodies)
     _asked(database, _adopt(database, schema, place, lambda text: _agreed(text, yes)))

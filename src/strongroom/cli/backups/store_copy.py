@@ -67,7 +67,9 @@ def copy(
     to_bodies: Annotated[
         str | None,
         typer.Option(
-            metavar="URL", help="An empty folder for bodies above 1 MiB of --to: file:///shared."
+            metavar="URL",
+            help="An empty folder for bodies above 1 MiB of --to: file:///shared; or an empty "
+            "pool of Ceph: rados://POOL. The database has them by default.",
         ),
     ] = None,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing.")] = False,

@@ -19,7 +19,7 @@ DATABASE: Final = Section(
             "store",
             kinds.text("URL"),
             "Keep everything in a PostgreSQL: postgresql://USER@HOST1,HOST2/DATABASE. A password "
-            "belongs into STRONGROOM_STORE, --store-file or the file of PGPASSFILE: every user of "
+            "belongs in STRONGROOM_STORE, --store-file or the file of PGPASSFILE: every user of "
             "this machine can see flags in ps.",
             excludes=("store-file", "scrub-days"),
             because="keeps everything in a database",
@@ -42,8 +42,8 @@ DATABASE: Final = Section(
         Flag(
             "store-mode",
             database.MODE,
-            "Whether this server serves the store alone, and waits while another one does "
-            "(active-passive), or beside all others of the same mode (active-active).",
+            "Whether this server, a gateway of the store, serves it alone and waits while another "
+            "one does (active-passive), or beside all others of the same mode (active-active).",
             default=StoreMode.ACTIVE_PASSIVE.value,
             needs=_NEEDS_STORE,
         ),
@@ -89,9 +89,9 @@ DATABASE: Final = Section(
         Flag(
             "keep-dropped",
             database.KEEP,
-            "For how long it keeps bodies there that nothing refers to any more, the same at "
-            "all gateways. A database that is recovered to a moment within this time finds all its "
-            "bodies. Default: 7d.",
+            "For how long the folder or pool of --bodies keeps bodies that nothing refers to any "
+            "more, such as 36h. Give all gateways the same time. A database that is recovered to a "
+            "moment within this time finds all its bodies. Default: 7d.",
             needs=("bodies",),
         ),
     ),

@@ -279,7 +279,7 @@ _CONSOLE: Final = Section(
             "coordination-store",
             kinds.text("NAME=URL"),
             "A further store of the coordination toolkit to show to operators there; may be "
-            "repeated. A password in the URL belongs into the configuration file or the "
+            "repeated. A password in the URL belongs in the configuration file or the "
             "environment: every user of this machine can see flags in ps.",
             default=(),
             repeats=True,
