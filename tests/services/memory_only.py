@@ -13,7 +13,15 @@ Tests = Mapping[str, tuple[str, ...]]
 """The names of tests, by their modules; with a parameter if the others of the test hold."""
 
 _TURNS: Final[Tests] = {
+    "test_gates": ("test_a_list_is_not_overtaken_for_ever_from_another_gateway[1000000000-True]",),
     "test_long_reads": ("test_one_long_read_ends_in_a_turn",),
+}
+
+_HELD_UP: Final[Tests] = {
+    "test_idle_shares": (
+        "test_a_share_is_given_up_to_another_gateway_when_its_requests_have_ended",
+        "test_a_share_that_could_not_be_given_up_is_not_paused_again_soon",
+    ),
 }
 
 _PARTS: Final[Tests] = {
@@ -40,6 +48,7 @@ _ENGINE: Final[Tests] = {
 
 MEMORY_ONLY: Final[Mapping[str, Tests]] = {
     "It counts the turns of the loop, of which an answer of the database ends some.": _TURNS,
+    "It holds up two commits. In PostgreSQL the later one waits for the first one.": _HELD_UP,
     "A commit keeps a part of its steps when it is cut. PostgreSQL keeps all, or none.": _PARTS,
     "It changes the engine in memory, or is about runs in memory.": _ENGINE,
 }

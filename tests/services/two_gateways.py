@@ -53,6 +53,7 @@ HELD: Final = (
     "test_handle_rest",
     "test_handle_watches",
     "test_long_reads",
+    "test_node_access",
     "test_open_nodes",
     "test_paths",
     "test_pending_file_copies",
@@ -132,6 +133,10 @@ _EACH: Final = {
     # The test makes its own gateways.
     "test_handing_over": ("test_a_source_is_given_up_when_another_gateway_has_copied_the_blob",),
     # One gateway serves the share.
+    "test_long_listings": (
+        "test_a_listing_of_a_directory_over_smb_pauses",
+        "test_a_listing_of_a_snapshot_pauses",
+    ),
     "test_pure_decisions": ("test_every_kind_of_decision_decides_the_same_when_it_runs_again",),
     # A single gateway drops data without readers at once; it knows its readers one by one.
     "test_page_sweeping": ("test_overwritten_cleared_and_truncated_pages_come_back",),

@@ -183,15 +183,16 @@ async def reads_of_a_list(both: list[Services]) -> int:
         return await real(*arguments)  # type: ignore[arg-type]
 
     both[0].store.read_range = counted  # type: ignore[method-assign, assignment]  # a double
-    committed = asyncio.Event()
+    begun, committed = asyncio.Event(), asyncio.Event()
 
     async def stage(number: int) -> None:
         for _ in range(STAGINGS):
             if not committed.is_set():
                 await do.stage(both[1], "b", f"{number:03}", b"y")
+                begun.set()
 
     staging = [asyncio.create_task(stage(number)) for number in range(1, 9)]
-    await settle()
+    await begun.wait()
     reads = 0
     await do.commit(both[0], "b", ["000"])
     committed.set()

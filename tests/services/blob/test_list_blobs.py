@@ -295,7 +295,11 @@ async def under_writes(store: Any, pages_size: int) -> None:
 @pytest.mark.parametrize("pages_size", [1, 7, 5000])
 def test_what_stands_still_is_listed_exactly_once(pages_size: int) -> None:
     """B-LST-06."""
-    given.run(lambda: under_writes(ServiceEngine(ManualClock()), pages_size))
+
+    async def test() -> None:
+        await under_writes(ServiceEngine(ManualClock()), pages_size)
+
+    given.run(test)
 
 
 @pytest.mark.parametrize("pages_size", [7, 5000])

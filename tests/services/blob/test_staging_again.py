@@ -101,17 +101,18 @@ def test_a_list_is_not_overtaken_for_ever() -> None:
     async def test() -> None:
         on, _ = await fresh()
         await do.stage(on, "b", "000", b"x")
-        done = asyncio.Event()
+        begun, done = asyncio.Event(), asyncio.Event()
 
         async def stage(number: int) -> None:
             for _ in range(500):
                 if done.is_set():
                     return
                 await do.stage(on, "b", f"{number:03}", b"y")
+                begun.set()
             raise AssertionError("the list was not committed in all that time")
 
         stagers = [asyncio.create_task(stage(number)) for number in range(1, 9)]
-        await settle()
+        await begun.wait()
         await do.commit(on, "b", ["000"])
         done.set()
         await asyncio.gather(*stagers)

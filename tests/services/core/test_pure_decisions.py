@@ -69,8 +69,9 @@ def kinds(kind: type[Decision[Any]]) -> set[type]:
     return {one for one in own if one.decide is not Decision.decide}.union(*map(kinds, below))
 
 
-async def everything(on: Services) -> None:
+async def everything() -> None:
     """Run operations that make decisions of all kinds."""
+    on = container_calls.services()
     wanted = SetServiceProperties(ServiceProperties(default_service_version="2020-02-10"))
     await account.set_properties(on, call(wanted, container=""))
     await queue_calls.create(on)
@@ -195,7 +196,7 @@ def test_every_kind_of_decision_decides_the_same_when_it_runs_again(
 
     counting = twice(ServiceEngine.update, note)
     monkeypatch.setattr(ServiceEngine, "update", counting)
-    run(lambda: everything(container_calls.services()))
+    run(everything)
     run(lambda: protected_during_a_deletion(monkeypatch))
     run(copied_file)
     run(message_at_another_gateway)

@@ -61,6 +61,12 @@ def pause(on: Services, seconds: float) -> None:
     on.store.advance(seconds)
 
 
+async def beat(on: Services) -> None:
+    """Let the gateways see what the others have done, and let begin what is due by now."""
+    assert isinstance(on.store, ServiceEngine)
+    await on.store.beat_all()
+
+
 def resume(on: Services) -> None:
     assert isinstance(on.store, ServiceEngine)
     on.store.resume_heartbeats()
@@ -241,6 +247,7 @@ def test_the_jobs_of_a_share_are_done_by_the_gateway_that_serves_it() -> None:
         assert jobs(holder) == 0
         await do.run(holder, file.DELETE_FILE, "f", OnPath())
         await holder.store.close()
+        await beat(other)
         await sweepers[id(other)].run_once()
         assert jobs(other) == 0
         assert await do.names(other) == []
@@ -259,6 +266,7 @@ def test_the_hold_of_a_share_ends_when_the_share_has_been_swept() -> None:
         await do.run(holder, share.DELETE_SHARE, "")
         await settle()
         assert holds.has(generation), "a restored share would be the same"
+        await beat(holder)
         await Sweeper(holder).run_once()
         assert not holds.has(generation)
 
