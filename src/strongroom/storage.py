@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _ALL_IN_DATABASE = (
     "bodies of all sizes lie in the database, which writes each byte twice and vacuums it later. "
     "That is fine up to 1 MiB. If more than some 10 MiB of longer bodies arrive in a second for "
-    "long, keep them in a folder: --bodies file:///shared"
+    "long, keep them in a folder or a pool of Ceph: --bodies file:///shared"
 )
 _log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ async def opened_store(
 
 
 def are_bodies_away(store: MemoryEngine | EmbeddedEngine | PostgresEngine) -> bool:
-    """Whether the folder of long bodies cannot be used at present."""
+    """Whether the folder or pool of long bodies cannot be used at present."""
     if isinstance(store, MemoryEngine | EmbeddedEngine):
         return False
     return store.facts().bodies_away is True

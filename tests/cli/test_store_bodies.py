@@ -108,7 +108,7 @@ def test_a_folder_that_is_away_is_shown_and_the_gateway_stays_healthy(
         shared.rmdir()
         aside.rename(shared)
     assert health["bodies"] == "away"
-    assert "Finding: this machine cannot use the folder of long bodies: " in shown.out
+    assert "Finding: this machine cannot use the place of long bodies: " in shown.out
     assert shown.code == Exit.REFUSED
 
 

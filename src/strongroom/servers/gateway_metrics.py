@@ -35,7 +35,7 @@ class GatewayMetrics:
         waits = "1 while the database waits for a standby with each commit."
         yield gauge("database_standby_awaited", waits, facts.awaits_standby)
         if facts.bodies_away is not None:
-            away = "1 while the folder of long bodies cannot be used, and they get 503."
+            away = "1 while the folder or pool of long bodies cannot be used, and they get 503."
             yield gauge("bodies_away", away, facts.bodies_away)
         refused = "How often the database had no connection left."
         yield counter("database_sessions_refused", refused, facts.sessions_refused)

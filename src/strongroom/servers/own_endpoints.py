@@ -60,7 +60,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
         resets: removes everything, and returns status and content of the answer; None on a server
             that is not to be reset.
         is_damaged: whether the scrub knows of damaged data.
-        are_bodies_away: whether the folder of long bodies cannot be used.
+        are_bodies_away: whether the folder or pool of long bodies cannot be used.
         console_url: returns where the console is; "" = there is none.
     """
 
@@ -129,7 +129,7 @@ class OwnEndpoints(msgspec.Struct, frozen=True):
             # Still 200, too: all that is not damaged is served.
             facts["damage"] = "found"
         if self.are_bodies_away():
-            # And still 200: other gateways have the same folder, so none would do better.
+            # And still 200: other gateways have the same place, so none would do better.
             facts["bodies"] = "away"
         console_url = self.console_url()
         if console_url:

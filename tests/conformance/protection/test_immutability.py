@@ -91,13 +91,14 @@ def test_a_policy_is_set_and_reported(box: Box) -> None:
     leased = Leased(box.server, box.client, "/box/b")
     leased.acquire()
     until = box.date(DAY_S)
-    answer = expect(box.policy("/box/b"), 200)
+    answer = expect(box.policy("/box/b", more={UNTIL: until}), 200)
     assert (answer[UNTIL], answer[MODE], answer.body) == (until, "unlocked", b"")
     assert box.protection("/box/b") == (until, "unlocked", None)
     assert (box.client.head("/box/b").etag, answer.get("ETag")) == (made.etag, None)
     assert box.client.head("/box/b")["x-ms-lease-state"] == "leased"
     longer = box.date(2 * DAY_S)
-    assert expect(box.policy("/box/b", 2 * DAY_S, "LOCKED"), 200)[MODE] == "locked"
+    locked = box.policy("/box/b", mode="LOCKED", more={UNTIL: longer})
+    assert expect(locked, 200)[MODE] == "locked"
     assert box.protection("/box/b") == (longer, "locked", None)
     put(box.client, "/box/plain")
     assert box.protection("/box/plain") == (None, None, None)

@@ -59,7 +59,7 @@ def findings(status: StoreStatus) -> Iterator[str]:
         if table.dead_rows > max(_DEAD_ROWS_MIN, table.live_rows):
             yield f"the table {table.name} has more dead rows than live ones: vacuum is behind"
     if status.apart is not None and status.apart.away:
-        yield f"this machine cannot use the folder of long bodies: {status.apart.away}"
+        yield f"this machine cannot use the place of long bodies: {status.apart.away}"
 
 
 def lines(report: StoreReport) -> Iterator[str]:

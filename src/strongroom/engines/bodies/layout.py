@@ -96,7 +96,7 @@ class BodyFolder:
         except FileNotFoundError:
             raise BodiesUnfit(
                 f"{self.path} has no mark of a store's bodies. If it is a mount point, mount it; "
-                "a new folder is made ready by `strongroom store init URL --bodies FOLDER`"
+                f"a new folder is made ready by `strongroom store init URL --bodies {self.shown}`"
             ) from None
         try:
             return parse_mark(text)
