@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import http.client
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -151,3 +152,18 @@ def test_a_silent_holder_is_waited_for_until_it_counts_as_dead(pair: Pair) -> No
         pair.advance(11)
         expect(answer.result(10), 500, "InternalError")
     expect(pair.here.get("/box/f"), 200)
+
+
+def test_a_client_that_sends_no_more_is_not_told_that_its_change_was_not_done(pair: Pair) -> None:
+    """It still reads. The change takes longer than the other gateway waits for it then."""
+    with Gate(pair, HOLDER) as gate:
+        sending = pair.here.begin("PUT", "/box/f?comp=range", put_range(0, 4), 4)
+        sending.send(b"done")
+        assert gate.reached.wait(10)
+        connection: Any = sending._connection
+        connection.sock.shutdown(socket.SHUT_WR)
+        (request,) = (one for one in begun(pair, HOLDER) if one.is_forwarded)
+        until(lambda: request.is_disconnected)
+        expect(sending.finish(), 500, "InternalError")
+    until(lambda: pair.there.get("/box/f").body[:4] == b"done")
+    assert pair.counts.failures == 0

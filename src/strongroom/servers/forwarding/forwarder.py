@@ -184,12 +184,12 @@ class Forwarder:
                 # A connection that was kept may have ended just then. What may have been carried
                 # out is never sent again, unless that changes nothing.
                 exchange = passed.exchange
+                # Also before its body was asked for: some operations do not look at theirs.
+                may_be_done = request.method not in _SAFE
                 if stream.has_no_client:
-                    raise served_elsewhere() from None
-                may_repeat = stream.uses and request.method in _SAFE
+                    raise _unanswered(may_be_done) from None  # it may only send no more
+                may_repeat = stream.uses and not may_be_done
                 if exchange.has_begun or exchange.is_consumed or not may_repeat:
-                    # Also before its body was asked for: some operations do not look at theirs.
-                    may_be_done = request.method not in _SAFE
                     raise self.lost(peer.run, error, may_be_done=may_be_done) from None
         raise self.lost(peer.run, PeerLost("it closed two connections"))
 
@@ -210,11 +210,10 @@ class Forwarder:
         """The refusal, or the reason of the cut, for a request whose gateway was lost meanwhile.
 
         Arguments:
-            may_be_done: whether the request may have changed something. As after a commit whose
-                outcome is unknown, it is answered 500 then: 503 says that nothing was done.
+            may_be_done: whether the request may have changed something.
         """
         self._failed(run, f"gateway {run.number} was lost during a request: {error}")
-        return StorageError(errors.INTERNAL_ERROR) if may_be_done else served_elsewhere()
+        return _unanswered(may_be_done)
 
     def answered(self, seconds: float) -> None:
         self._counts.forwarded(seconds)
@@ -224,6 +223,12 @@ class Forwarder:
         left_out = self._ration.left_out(run, asyncio.get_running_loop().time())
         if left_out is not None:
             _log.warning("%s%s", text, more(left_out))
+
+
+def _unanswered(may_be_done: bool) -> StorageError:
+    """As after a commit whose outcome is unknown, what may have been done is answered 500: 503 says
+    that nothing was done."""
+    return StorageError(errors.INTERNAL_ERROR) if may_be_done else served_elsewhere()
 
 
 def _no_request() -> Request:
