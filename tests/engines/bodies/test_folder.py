@@ -25,7 +25,17 @@ from strongroom.engines.bodies.mark import BodiesMark
 from strongroom.engines.bodies.places import make_place_ready, open_place
 from strongroom.engines.bodies.threaded import ThreadedBodies
 from strongroom.platform import files
-from tests.engines.bodies.contract import OWN, SECOND, THIRD, found, made, read, settled, write
+from tests.engines.bodies.contract import (
+    IMPATIENT,
+    OWN,
+    SECOND,
+    THIRD,
+    found,
+    made,
+    read,
+    settled,
+    write,
+)
 from tests.engines.bodies.places import TriedFolder
 
 BODY = os.urandom(3 * 1024 * 1024 + 7)
@@ -360,3 +370,31 @@ def test_what_is_no_file_is_a_missing_body_and_hangs_nothing(
         assert await found(bodies) == {}
 
     _try(tmp_path, trial)
+
+
+def test_a_body_that_is_given_up_while_the_folder_hangs_is_removed_later(tmp_path: Path) -> None:
+    """All threads hang for longer than anybody waits. Its descriptor would stay open for ever."""
+    goes_on = threading.Event()
+
+    async def trial(bodies: ThreadedBodies) -> None:
+        writing = await bodies.begin(7)
+        hanging = [bodies.begun(goes_on.wait) for _ in range(bodies.limits.threads)]
+        with mock.patch.object(bodies, "limits", IMPATIENT):
+            writing.give_up()
+            await asyncio.sleep(3 * IMPATIENT.call_s)
+        goes_on.set()
+        await asyncio.gather(*hanging)
+        await settled(bodies)
+        assert await found(bodies) == {}
+        assert _descriptors_below(tmp_path / "bodies") == []
+
+    _try(tmp_path, trial)
+
+
+def _descriptors_below(path: Path) -> list[str]:
+    """Return the files below a folder that this process has open."""
+    found = []
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(FileNotFoundError):
+            found.append(os.readlink(f"/proc/self/fd/{number}"))
+    return [one for one in found if one.startswith(f"{path}/")]

@@ -89,9 +89,12 @@ class ThreadedWriting:
         if self._under_way:
             await asyncio.wait(self._under_way)
         try:
-            await self._bodies.call(self._body.give_up)
+            # However long it takes: until then it may have a descriptor.
+            await self._bodies.begun(self._body.give_up)
+        except OSError as error:
+            self._bodies.error_of(error)  # whoever sweeps finds it
         except EngineError:
-            pass  # whoever sweeps finds it
+            pass
 
 
 class ThreadedReading:
