@@ -87,6 +87,7 @@ class Sweeper:
         self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
         self._of_others: set[bytes] = set()
+        self._known: set[bytes] = set()  # jobs that this pass found, and that have begun here
         self._waiting_sweeps: dict[bytes, WaitingSweep] = {}
         self._failures: dict[bytes, tuple[int, float]] = {}
         self._done = 0
@@ -164,6 +165,7 @@ class Sweeper:
         start: Position | None = self._next
         if start == _FIRST:
             self._of_others.clear()
+            self._known.clear()
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces():
@@ -172,8 +174,22 @@ class Sweeper:
                     return
                 if self._may_start(face):
                     self._start(face, now)
+                if self._has_begun(face.partition):
+                    self._known.add(face.partition)
             start = page.resume
         self._next = _FIRST
+        self._forget_done()
+
+    def _has_begun(self, name: bytes) -> bool:
+        return name in self._running or name in self._failures or name in self._waiting_sweeps
+
+    def _forget_done(self) -> None:
+        """Forget the jobs that failed or waited here, and that another gateway has done."""
+        kept = self._known | self._running.keys()
+        self._failures = {one: left for one, left in self._failures.items() if one in kept}
+        self._waiting_sweeps = {
+            one: left for one, left in self._waiting_sweeps.items() if one in kept
+        }
 
     def _may_start(self, face: Face) -> bool:
         _, not_before = self._failures.get(face.partition, (0, 0.0))

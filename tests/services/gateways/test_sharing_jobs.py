@@ -8,11 +8,15 @@ from typing import Any
 
 import pytest
 
+from strongroom.auth.request import Service
 from strongroom.engines.base import Unavailable
 from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
+from strongroom.store.blob.bodies.readers import Readers
+from strongroom.store.core import keys
+from strongroom.values import JobFacts
 from tests.services import blob_calls
-from tests.services.container_calls import run
+from tests.services.container_calls import ACCOUNT, run
 from tests.services.queue_calls import jobs
 from tests.services.service_engine import settle
 from tests.services.sweeps import drop_container, fresh, swept
@@ -246,5 +250,43 @@ def test_what_a_sweeper_cannot_ask_it_asks_again_later() -> None:
         assert await swept(on, sweeper) == 0
         gateways.after_hold = None
         assert await Sweeper(on).run_once() == 1
+
+    run(test)
+
+
+def test_a_job_that_failed_here_and_was_done_elsewhere_is_forgotten() -> None:
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+
+        async def away() -> None:
+            raise Unavailable("no heartbeat")
+
+        gateways.after_hold = away
+        assert await swept(on, sweeper) == 0
+        await sweeper.run_once()
+        assert sweeper.facts() == JobFacts(running=0, failing=1, done=0)
+        gateways.after_hold = None
+        assert await Sweeper(on).run_once() == 1
+        await sweeper.run_once()
+        assert sweeper.facts() == JobFacts(running=0, failing=0, done=0)
+
+    run(test)
+
+
+def test_a_job_that_waited_for_readers_here_and_was_done_elsewhere_is_forgotten() -> None:
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await blob_calls.put_block(on, "b", b"x" * 30_000)
+        place = await on.place(Service.BLOB, ACCOUNT, "photos")
+        assert place is not None
+        partition = keys.blob(place.generation, "b")
+        reading = on.held.of(Readers).begin(partition, on.store.gateways)
+        await blob_calls.put(on, "b", b"")
+        assert await swept(on, sweeper) == 0
+        assert sweeper._waiting_sweeps
+        reading.end()
+        assert await Sweeper(on).run_once() > 0
+        await sweeper.run_once()
+        assert not sweeper._waiting_sweeps
 
     run(test)
