@@ -98,22 +98,24 @@ class Sweeper:
     async def run(self) -> None:
         """Run due jobs until cancelled.
 
-        An engine error is logged once and the work is tried again, since the error may be
-        temporary.
+        An error is logged once and the work is tried again, since the error may be temporary. No
+        step ends another one: while there is no space for times of access, jobs may free some.
         """
+        services = self._services
+        steps: tuple[Callable[[], Awaitable[None]], ...] = (
+            functools.partial(write_accesses, services),
+            functools.partial(sweep_lines, services),
+            self._sources.close_ended,
+            self._start_due,
+        )
         waits = False
         try:
             while True:
-                self._services.work.clear()
-                try:
-                    await write_accesses(self._services)
-                    await sweep_lines(self._services)
-                    await self._start_due()
-                    waits = False
-                except EngineError as error:
-                    if not waits:
-                        _log.warning("background work waits: %s", error)
-                    waits = True
+                services.work.clear()
+                errors = [error for one in steps if (error := await _error_of(one)) is not None]
+                if errors and not waits:
+                    _log_wait(errors[0])
+                waits = bool(errors)
                 await self._wait_for_work()
         finally:
             await self._stop()
@@ -123,6 +125,7 @@ class Sweeper:
         finished = 0
         await write_accesses(self._services)
         while True:
+            await self._sources.close_ended()
             await self._start_due()
             outcomes = await asyncio.gather(*self._running.values())
             if not any(outcomes) and self._next == _FIRST:
@@ -159,7 +162,6 @@ class Sweeper:
         When all slots are taken, the next call continues at this position. So jobs that must wait
         do not block younger ones.
         """
-        await self._sources.close_ended()
         now = await self._services.store.now()
         until = Position(keys.number(now), b"")
         start: Position | None = self._next
@@ -305,6 +307,20 @@ class Sweeper:
             return waiting is None
         given = _Given(services, removal, job, due, stamp, self._pause_s)
         return await _WORK[job.kind](given) is not False
+
+
+async def _error_of(step: Callable[[], Awaitable[None]]) -> Exception | None:
+    """Do a step. Any error is returned: nobody would notice the end of the sweeper."""
+    try:
+        await step()
+    except Exception as error:
+        return error
+    return None
+
+
+def _log_wait(error: Exception) -> None:
+    is_known = isinstance(error, EngineError)
+    _log.warning("background work waits: %s", error, exc_info=None if is_known else error)
 
 
 class _Given(NamedTuple):
