@@ -196,6 +196,8 @@ class App:
             self._in_background(stored.follow())
         await check_identities(self.settings, self.store, self.accounts)
         self.tls = served_certificate(self.settings, self._own_directory, self._clock)
+        if self.tls is not None:
+            self._in_background(self.tls.watch())  # also while another gateway serves
         self.observation = ServerObservers(self.settings, self.accounts, self._clock)
         self._closing.append(self.observation.close)
         engine = self.observation.engine(self.store)
@@ -338,8 +340,6 @@ class App:
             self._closing.append(forwarding.close)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)
-        if self.tls is not None:
-            self._in_background(self.tls.watch())
         self._in_background(load_soon())
         self._in_background(load_metrics_soon())
         self._in_background(sweeper.run())

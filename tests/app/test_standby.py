@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import logging
 import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -15,10 +16,12 @@ import pytest
 
 from strongroom.app import App, DatabaseAway, DataUnusable
 from strongroom.clock import SystemClock
-from strongroom.config import ConfigError, SelfSigned, Settings, SetupSource
+from strongroom.config import ConfigError, SelfSigned, Settings, SetupSource, TlsFiles
 from strongroom.database import DatabaseSettings, StoreMode
 from strongroom.engines.base import Position
 from strongroom.engines.membership import MembershipTable
+from strongroom.servers.certificates import served
+from strongroom.servers.certificates.self_signed import self_signed_certificate
 from strongroom.storage import opened_store
 from strongroom.store.core import keys
 from strongroom.testing.ports import HOST, free_port
@@ -114,6 +117,32 @@ def test_a_look_at_ports_that_hangs_delays_no_takeover(monkeypatch: pytest.Monke
                 await second.until(second.serves)
 
     run(test)
+
+
+def test_a_server_that_waits_takes_over_with_the_newest_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The one that it was started with may have ended long ago."""
+    monkeypatch.setattr(served, "CHECK_EVERY_S", 0.01)
+    monkeypatch.setattr(logging.getLogger("strongroom"), "propagate", True)
+    caplog.set_level("INFO", "strongroom")
+    old, new = (self_signed_certificate(made(tmp_path / name), SystemClock()) for name in "on")
+
+    async def test(store: DatabaseSettings) -> None:
+        async with gateway(settings_over(store)) as first:
+            await first.until(first.serves)
+            async with gateway(settings_over(store, tls=TlsFiles(*old))) as second:
+                await second.until(second.waits)
+                for before, after in zip(old, new, strict=True):
+                    before.write_bytes(after.read_bytes())
+                await eventually(lambda: "new certificate" in caplog.text)
+
+    run(test)
+
+
+def made(folder: Path) -> Path:
+    folder.mkdir()
+    return folder
 
 
 def _warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
