@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import random
+from functools import partial
 from typing import Any
 
+import msgspec
 import pytest
 
 from strongroom.account_switches import Switches
+from strongroom.engines.base import Unavailable
 from strongroom.errors.core import StorageError
 from strongroom.operations.blob import copy as blob_copy
 from strongroom.operations.file import copy, file, rename, share
@@ -16,11 +19,12 @@ from strongroom.semantics.core.copies import CopyStatus
 from strongroom.semantics.file.accesses import READ_DATA, Use
 from strongroom.services.blob.copies.copying import CopyBlob
 from strongroom.services.core.copies import opening
-from strongroom.services.core.copies.sources import CopySources
+from strongroom.services.core.copies.sources import CopySources, LocalSource, SourceRequest
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import RestorePlace, generation_version
-from strongroom.services.file.copies import copying
+from strongroom.services.file.copies import copying, jobs
 from strongroom.services.file.copies.copying import AbortCopyFile
+from strongroom.services.file.copies.reading import OpenFile, OtherGateways, open_here
 from strongroom.services.file.node import access
 from strongroom.services.file.rest.files import SetFileMetadata
 from strongroom.services.file.rest.renaming import RenameNode, RenameSource
@@ -131,6 +135,49 @@ def test_a_copy_goes_on_after_a_restart_where_it_was() -> None:
         assert do.problems(on) == []
 
     run(scenario)
+
+
+@pytest.mark.parametrize("begins", [MIB, 5 * MIB])
+def test_a_copy_goes_on_where_it_was_when_its_source_has_come_to_be_elsewhere(
+    begins: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was copied here ends where allocated bytes end, and a stream comes in other pieces."""
+
+    async def scenario() -> None:
+        on = await ready()
+        await do.create(on, "a", 9 * MIB)
+        for at in (begins, begins + 2 * MIB):
+            await do.put(on, "a", at, DATA)
+        await begin(on, HERE + "file/a", "b")
+        put, puts = jobs._PendingFile._put, 0
+
+        async def put_once(self: Any, offset: int, data: bytes) -> None:
+            nonlocal puts
+            puts += 1
+            if puts == 2:
+                raise Unavailable("this gateway stops")
+            await put(self, offset, data)
+
+        monkeypatch.setattr(jobs._PendingFile, "_put", put_once)
+        await done(on)
+        assert puts == 2
+        for gateway in getattr(on, "both", (on,)):
+            gateway.held.of(OtherGateways).open = partial(opened_elsewhere, on)
+        await done(on)
+        found = (await do.look(on, "b")).record
+        assert found.copy is not None and found.copy.status is CopyStatus.SUCCESS
+        assert await do.read(on, "b") == await do.read(on, "a")
+        assert do.problems(on) == []
+
+    run(scenario)
+
+
+async def opened_elsewhere(on: Services, source: LocalSource, wanted: SourceRequest) -> OpenFile:
+    """Open a file as another gateway does for this one: its bytes come as a stream."""
+    opened = await open_here(on, source, wanted)
+    assert opened.file is not None
+    opened.file = msgspec.structs.replace(opened.file, is_elsewhere=True)
+    return opened
 
 
 @pytest.mark.parametrize("deed", ["changed", "deleted"])

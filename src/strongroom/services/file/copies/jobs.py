@@ -287,18 +287,20 @@ async def _of_file(
 
 
 async def _of_stream(source: OpenSource, first: int) -> AsyncIterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) of a source in pieces of one size. Pieces before `first` are left out.
-    SourceBroken also for a source that is longer than it announced."""
+    """Yield (offset, bytes) of a source in pieces of one size, from `first` on. Pieces that were
+    copied before may have ended anywhere. SourceBroken also for a source that is longer than it
+    announced."""
     offset, waiting = 0, bytearray()
     async for chunk in source:
-        waiting += chunk
+        skipped = min(len(chunk), max(0, first - offset))
+        offset += skipped
+        waiting += memoryview(chunk)[skipped:]
         if source.size_bytes is not None and offset + len(waiting) > source.size_bytes:
             raise SourceBroken("The copy source sent more than it announced.")
         while len(waiting) >= _PIECE_BYTES:
             piece = bytes(waiting[:_PIECE_BYTES])
             del waiting[:_PIECE_BYTES]
-            if offset >= first:
-                yield offset, piece
+            yield offset, piece
             offset += len(piece)
-    if waiting and offset >= first:
+    if waiting:
         yield offset, bytes(waiting)
