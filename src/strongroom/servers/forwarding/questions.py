@@ -84,7 +84,8 @@ def is_given_up(response: Response) -> bool:
 
 
 def answer_of(source: OpenFile) -> Response:
-    """The answer has the bytes, and gives the source back at its end."""
+    """The answer has the bytes, and gives the source back at its end. It does not announce their
+    number, since they end at damage (see open_for_another)."""
     file = source.file
     if file is not None:
         # Its records are read only where its share is served.
@@ -92,7 +93,7 @@ def answer_of(source: OpenFile) -> Response:
         file = msgspec.structs.replace(file, where=where, is_elsewhere=True)
     opened = _Opened(source.size_bytes, source.properties, source.metadata, source.etag, file)
     response = _response(_Found(opened))
-    response.body, response.size_bytes = source.chunks, source.size_bytes
+    response.body = source.chunks
     response.finished = source.release
     return response
 

@@ -28,7 +28,7 @@ from strongroom.servers.observers import watched
 from strongroom.servers.rationed_log import Ration, more
 from strongroom.servers.requests import pipeline
 from strongroom.servers.service_listeners import Contexts, Shared
-from strongroom.services.file.copies.reading import open_here
+from strongroom.services.file.copies.reading import open_for_another
 from strongroom.services.file.opens.share_leaving import ShareLeaving
 from strongroom.wire.core.http import Request, Response
 
@@ -104,7 +104,8 @@ class _Receiver:
         if not await self._leaving.holds.take(services, question.source.generation):
             return Response(_BUSY, [(NOT_HERE, "1")])
         try:
-            return questions.answer_of(await open_here(services, question.source, question.wanted))
+            opened = await open_for_another(services, question.source, question.wanted)
+            return questions.answer_of(opened)
         except StorageError as error:
             return questions.refusal_of(error)
 

@@ -124,6 +124,8 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     try:
         moved = await transfer(services.store.contents, source)
         return await _complete(services, call, source, moved, delay, require_infinite_lease=True)
+    except SourceBroken as broken:  # a file whose bytes come from another gateway
+        raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
         await source.close()
 

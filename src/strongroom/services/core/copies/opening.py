@@ -30,12 +30,13 @@ from strongroom.store.core.records import CopyOrder
 from strongroom.values import Metadata
 
 _STATUS: Final = "x-ms-copy-source-status-code"
-# The errors that every operation that reads a source may answer. The last one is temporary: another
-# gateway serves the share of the source.
+# The errors that every operation that reads a source may answer. ServerBusy is temporary: another
+# gateway serves the share of the source. InternalError is that gateway's word for damaged data.
 _PASSED_ON: Final = (
     copy_errors.CANNOT_VERIFY_COPY_SOURCE,
     copy_errors.SOURCE_CONDITION_NOT_MET,
     errors.SERVER_BUSY,
+    errors.INTERNAL_ERROR,
 )
 
 

@@ -7,6 +7,7 @@ URL", header x-ms-copy-source.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Final
 import msgspec
 
 from strongroom.auth.request import Service
-from strongroom.engines.base import Ref
+from strongroom.engines.base import DataDamaged, EngineError, Ref
 from strongroom.errors import core as errors
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
@@ -40,12 +41,14 @@ from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.tree.paths import PathChanged, Where
 from strongroom.store.core import extents, keys
 from strongroom.store.core.extents import MapPlace, RangeQuery
-from strongroom.store.core.records import ShareRecord
+from strongroom.store.core.records import DamagedRecord, ShareRecord
 from strongroom.store.file import file_records
 from strongroom.store.file.file_records import FileRecord
 from strongroom.values import etag_text
 
 _RANGES_MAX: Final = 1000
+_DAMAGED: Final = "a file that another gateway copies is damaged: %s"
+_log: Final = logging.getLogger(__name__)
 
 
 class FileSource(msgspec.Struct, frozen=True):
@@ -124,6 +127,32 @@ async def open_here(services: Services, source: LocalSource, wanted: SourceReque
             etag_text(file.record.etag),
             file=file,
         )
+
+
+async def open_for_another(
+    services: Services, source: LocalSource, wanted: SourceRequest
+) -> OpenFile:
+    """As open_here, for a gateway to which only a StorageError can be told: InternalError for
+    damage, ServerBusy for what may be better soon. At damage that is met later the bytes end, so
+    fewer come than were announced."""
+    try:
+        opened = await open_here(services, source, wanted)
+    except (DataDamaged, DamagedRecord) as damaged:
+        _log.error(_DAMAGED, damaged)
+        raise StorageError(errors.INTERNAL_ERROR) from None
+    except EngineError as error:
+        _log.warning("a file that another gateway copies cannot be opened now: %s", error)
+        raise StorageError(errors.SERVER_BUSY) from None
+    opened.chunks = _until_damage(opened.chunks)
+    return opened
+
+
+async def _until_damage(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    try:
+        async for chunk in chunks:
+            yield chunk
+    except DataDamaged as damaged:
+        _log.error(_DAMAGED, damaged)
 
 
 OWN: Final = Opener(Service.FILE, open_file)
