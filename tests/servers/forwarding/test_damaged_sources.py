@@ -8,6 +8,7 @@ import pytest
 
 from strongroom.engines.base import DataDamaged, Unavailable
 from strongroom.services.file.copies import reading
+from strongroom.store.core import extents
 from tests.conformance.answer import expect
 from tests.conformance.client import Client
 from tests.servers.forwarding.pair import FILE, MIB, OTHER, Pair, put_range, until
@@ -38,7 +39,7 @@ def damage(monkeypatch: pytest.MonkeyPatch, sound_bytes: int) -> None:
             yield bytes(sound_bytes)
         raise DataDamaged("a piece of it")
 
-    monkeypatch.setattr(reading.extents, "read", read)
+    monkeypatch.setattr(extents, "read", read)
 
 
 @pytest.mark.parametrize("sound_bytes", [0, MIB])
