@@ -12,7 +12,7 @@ import gc
 import logging
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,6 +50,7 @@ from strongroom.servers.identities.stored_rows import StoredIdentities
 from strongroom.servers.listener import Listener, RequestedListener
 from strongroom.servers.memory_pressure import Pressure
 from strongroom.servers.one_port import OnePort
+from strongroom.servers.open_parts import OpenParts
 from strongroom.servers.own_endpoints import OwnEndpoints
 from strongroom.servers.own_hosts import OwnHosts
 from strongroom.servers.service_listeners import ENDPOINTS, Contexts, Shared
@@ -131,7 +132,7 @@ class App:
         self.releases: list[Callable[[], object]] = [gc.collect, free_memory.trim_heap]
         self.ports: dict[str, int] = {}  # by the listener's name
         self._listeners: list[Listener] = []
-        self._closing: list[Callable[[], Awaitable[object]]] = []
+        self._parts = OpenParts()
 
     async def start(self) -> None:
         """Open everything and serve. If a step fails, the parts opened before it are closed again.
@@ -146,7 +147,7 @@ class App:
             locator, stored = await self._open_services(faults)
             await self._listen(locator, faults, stored)
         except BaseException:
-            await self._close()
+            await self._parts.close()
             raise
 
     async def set_up(self) -> None:
@@ -155,7 +156,7 @@ class App:
         try:
             await self._open_services(None)
         finally:
-            await self._close()
+            await self._parts.close()
 
     async def _open_services(
         self, faults: FaultInjector | None
@@ -182,7 +183,7 @@ class App:
         locator = CopyLocator(self.ports, router)
         sources = copy_sources(self.settings, locator, faults)
         self.store = await opened_store(self.settings, self._clock)
-        self._closing.append(self.store.close)
+        self._parts.add(self.store.close)
         if not isinstance(self.store, MemoryEngine):
             self.store.on_fatal(self._broke)
         if isinstance(self.store, EmbeddedEngine):
@@ -193,18 +194,18 @@ class App:
         if setup is not None or stored is not None:
             self.accounts = served_accounts(self.settings, stored)
         if stored is not None:
-            self._in_background(stored.follow())
+            self._parts.run(stored.follow())
         await check_identities(self.settings, self.store, self.accounts)
         self.tls = served_certificate(self.settings, self._own_directory, self._clock)
         if self.tls is not None:
-            self._in_background(self.tls.watch())  # also while another gateway serves
+            self._parts.run(self.tls.watch())  # also while another gateway serves
         self.observation = ServerObservers(self.settings, self.accounts, self._clock)
-        self._closing.append(self.observation.close)
+        self._parts.add(self.observation.close)
         engine = self.observation.engine(self.store)
         delays = RehydrationDelays(*self.settings.rehydration_s)
         composed = sources, delays, DelegationAccounts(self.accounts)
         self.services = Services(engine, self._clock, self.accounts.switches, composed)
-        self._closing.append(sources.close)
+        self._parts.add(sources.close)
         if self.settings.store is not None:
             await self._take_right()
         if setup is not None:
@@ -226,7 +227,7 @@ class App:
             draining = [listener.drain(limit_s) for listener in self._listeners]
             finished = all(await asyncio.gather(*draining))
             self._listeners = []
-        await self._close()
+        await self._parts.close()
         return finished
 
     @property
@@ -259,18 +260,14 @@ class App:
         assert self.failed is not None
         assert self.settings.store is not None
         self.standby.mode = self.settings.store.mode
-        self._closing.append(self.standby.release)
+        self._parts.add(self.standby.release)
         try:
             await self.standby.take(store, self.failed, lambda: warn_of_taken_ports(self.settings))
         except ServedElsewhere as error:
             raise DataUnusable(str(error)) from error
         except Unavailable as error:
             raise DatabaseAway(str(error)) from error
-        self._in_background(self.standby.watch(store, self._broke))
-
-    async def _close(self) -> None:
-        while self._closing:
-            await self._closing.pop()()
+        self._parts.run(self.standby.watch(store, self._broke))
 
     def _broke(self, error: EngineError) -> None:
         assert self.failed is not None
@@ -285,7 +282,7 @@ class App:
         async def remove() -> None:
             made.cleanup()
 
-        self._closing.append(remove)
+        self._parts.add(remove)
         return Path(made.name)
 
     async def _listen(
@@ -301,7 +298,7 @@ class App:
             self.accounts,
             self._clock,
             host_suffixes=settings.host_suffixes,
-            identities=served_identities(settings, stored, self._closing.append),
+            identities=served_identities(settings, stored, self._parts.add),
             strict=settings.strict,
             forward=None if forwarding is None else forwarding.answer,
         )
@@ -337,17 +334,17 @@ class App:
             await self._open(wanted)
         if forwarding is not None:
             await forwarding.open(contexts, shared, self._open)
-            self._closing.append(forwarding.close)
+            self._parts.add(forwarding.close)
         if settings.smb is not None:
             await self._open_smb(settings.smb, budget, telemetry)
-        self._in_background(load_soon())
-        self._in_background(load_metrics_soon())
-        self._in_background(sweeper.run())
-        self._in_background(MemoryReturn().run())
+        self._parts.run(load_soon())
+        self._parts.run(load_metrics_soon())
+        self._parts.run(sweeper.run())
+        self._parts.run(MemoryReturn().run())
         if self.scrub is not None:
-            self._in_background(self.scrub.run())
+            self._parts.run(self.scrub.run())
         if self.pressure is not None:
-            self._in_background(self.pressure.watch(self._health))
+            self._parts.run(self.pressure.watch(self._health))
 
     async def _open_console(
         self, flags: ConsoleSettings, contexts: Contexts, shared: Shared, jobs: JobFactsOf
@@ -369,7 +366,7 @@ class App:
             _log.warning("port %d is taken: no console; see --console-port", flags.port)
             return shared
         self.console = console
-        self._in_background(console.run())
+        self._parts.run(console.run())
         return with_tail
 
     async def _open_smb(
@@ -393,7 +390,7 @@ class App:
         host, listener = own_host or self.settings.host_of(wanted.name), wanted.listener
         self.releases.insert(0, listener.close_idle)
         # Registered first: if a later port cannot be opened, this one is closed again.
-        self._closing.append(listener.close)
+        self._parts.add(listener.close)
         try:
             port = await listener.listen(host.strip("[]"), wanted.port)
         except OSError as error:
@@ -402,15 +399,6 @@ class App:
             self._listeners.append(listener)
             self.ports[wanted.name] = port
         return port
-
-    def _in_background(self, work: Coroutine[object, object, None]) -> None:
-        task = asyncio.create_task(work)
-
-        async def stop() -> None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
-
-        self._closing.append(stop)
 
     def _own_endpoints(self, telemetry: Telemetry, faults: FaultInjector | None) -> OwnEndpoints:
         settings = self.settings
