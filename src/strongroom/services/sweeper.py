@@ -31,7 +31,7 @@ from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
 from strongroom.services.blob.copies.jobs import run_copy
 from strongroom.services.blob.states.retention import expire_blob
-from strongroom.services.blob.sweep import WaitingSweep, sweep_blob, sweep_tags
+from strongroom.services.blob.sweep import sweep_blob, sweep_tags
 from strongroom.services.blob.types.uploads import expire_upload
 from strongroom.services.core.background import RemovalBatch
 from strongroom.services.core.copies.sources import CopySources
@@ -47,6 +47,7 @@ from strongroom.services.file.snapshots.sweep import expire_share, sweep_file, s
 from strongroom.services.line_sweep import sweep_lines
 from strongroom.services.queue.sweep import expire_messages, sweep_messages
 from strongroom.services.table.sweep import sweep_table
+from strongroom.services.unfinished_jobs import UnfinishedJobs
 from strongroom.store.core import keys, records
 from strongroom.store.core.records import DamagedRecord, Job, JobKind
 from strongroom.values import JobFacts
@@ -58,7 +59,6 @@ _OTHERS_MAX: Final = 64
 # A copy waits for the network, and a container may take long. Neither may delay the other jobs.
 _CONCURRENT_JOBS_MAX: Final = 8
 _CONCURRENT_COPIES_MAX: Final = 4
-_RETRY_S: Final = (1.0, 60.0)
 _FIRST: Final = Position(b"", b"")
 _COPIES: Final = b"copies"
 _IN_SHARES: Final = frozenset(
@@ -87,13 +87,11 @@ class Sweeper:
         self._lanes: dict[bytes, bytes] = {}
         self._next = _FIRST
         self._of_others: set[bytes] = set()
-        self._known: set[bytes] = set()  # jobs that this pass found, and that have begun here
-        self._waiting_sweeps: dict[bytes, WaitingSweep] = {}
-        self._failures: dict[bytes, tuple[int, float]] = {}
+        self._unfinished = UnfinishedJobs()
         self._done = 0
 
     def facts(self) -> JobFacts:
-        return JobFacts(len(self._running), len(self._failures), self._done)
+        return JobFacts(len(self._running), self._unfinished.failing, self._done)
 
     async def run(self) -> None:
         """Run due jobs until cancelled.
@@ -167,7 +165,7 @@ class Sweeper:
         start: Position | None = self._next
         if start == _FIRST:
             self._of_others.clear()
-            self._known.clear()
+            self._unfinished.begin_pass()
         while start is not None:
             page = await self._services.store.scan(keys.JOBS, start, until, _PAGE)
             for face in page.faces():
@@ -176,27 +174,16 @@ class Sweeper:
                     return
                 if self._may_start(face):
                     self._start(face, now)
-                if self._has_begun(face.partition):
-                    self._known.add(face.partition)
+                self._unfinished.see(face.partition, self._running)
             start = page.resume
         self._next = _FIRST
-        self._forget_done()
-
-    def _has_begun(self, name: bytes) -> bool:
-        return name in self._running or name in self._failures or name in self._waiting_sweeps
-
-    def _forget_done(self) -> None:
-        """Forget the jobs that failed or waited here, and that another gateway has done."""
-        kept = self._known | self._running.keys()
-        self._failures = {one: left for one, left in self._failures.items() if one in kept}
-        self._waiting_sweeps = {
-            one: left for one, left in self._waiting_sweeps.items() if one in kept
-        }
+        self._unfinished.end_pass(self._running)
 
     def _may_start(self, face: Face) -> bool:
-        _, not_before = self._failures.get(face.partition, (0, 0.0))
-        due = asyncio.get_running_loop().time() >= not_before
-        if not due or face.partition in self._running:
+        now_s = asyncio.get_running_loop().time()
+        if face.partition in self._running:
+            return False
+        if not self._unfinished.may_be_tried(face.partition, now_s):
             return False
         lane = _lane(face)
         taken = sum(lane == other for other in self._lanes.values())
@@ -264,17 +251,12 @@ class Sweeper:
             _log.exception("a background job failed")
             self._schedule_retry(name, "it is tried again later")
             return False
-        self._waiting_sweeps.pop(name, None)
-        self._failures.pop(name, None)
+        self._unfinished.forget(name)
         self._done += 1
         return True
 
     def _schedule_retry(self, name: bytes, message: str) -> None:
-        count, _ = self._failures.get(name, (0, 0.0))
-        first_s, longest_s = _RETRY_S
-        wait_s = min(first_s * 2**count, longest_s)
-        self._failures[name] = (count + 1, asyncio.get_running_loop().time() + wait_s)
-        if count == 0:
+        if self._unfinished.note_failure(name, asyncio.get_running_loop().time()):
             _log.warning("%s", message)
 
     async def _do(self, face: Face, now: int, services: Services) -> bool:
@@ -299,11 +281,11 @@ class Sweeper:
         if job.kind is JobKind.SWEEP_BLOB:
             partition = keys.blob(job.generation, job.blob)
             waiting = await sweep_blob(
-                services, removal, partition, stamp, self._waiting_sweeps.get(face.partition)
+                services, removal, partition, stamp, self._unfinished.sweeps.get(face.partition)
             )
             await removal.commit()
             if waiting is not None:
-                self._waiting_sweeps[face.partition] = waiting
+                self._unfinished.sweeps[face.partition] = waiting
             return waiting is None
         given = _Given(services, removal, job, due, stamp, self._pause_s)
         return await _WORK[job.kind](given) is not False

@@ -283,10 +283,10 @@ def test_a_job_that_waited_for_readers_here_and_was_done_elsewhere_is_forgotten(
         reading = on.held.of(Readers).begin(partition, on.store.gateways)
         await blob_calls.put(on, "b", b"")
         assert await swept(on, sweeper) == 0
-        assert sweeper._waiting_sweeps
+        assert sweeper._unfinished.sweeps
         reading.end()
         assert await Sweeper(on).run_once() > 0
         await sweeper.run_once()
-        assert not sweeper._waiting_sweeps
+        assert not sweeper._unfinished.sweeps
 
     run(test)
