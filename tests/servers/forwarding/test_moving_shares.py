@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -19,6 +20,7 @@ from tests.conformance.answer import expect
 from tests.servers.forwarding.pair import (
     HOLDER,
     OTHER,
+    Gate,
     Pair,
     generation,
     put_range,
@@ -133,3 +135,26 @@ def test_a_mount_that_cannot_get_the_share_asks_the_store_a_few_times_only(pair:
     assert refused.value.row.code == "ServerBusy"
     assert len(asked) <= 2, "before the other gateway was asked, and after its no"
     assert access.share == "box"
+
+
+COMMITS = {
+    "of bytes": ("PUT", "/box/f?comp=range&timeout=1", put_range(0, 4), b"late"),
+    "of a name": ("PUT", "/box/d?restype=directory&timeout=1", {}, b""),
+    "of a snapshot": ("PUT", "/box?restype=share&comp=snapshot&timeout=1", {}, b""),
+}
+
+
+@pytest.mark.parametrize("commit", COMMITS)
+def test_a_share_is_not_given_up_before_a_commit_whose_request_took_too_long(
+    pair: Pair, commit: str
+) -> None:
+    """The commit is under way. It must not come after what the next gateway does."""
+    method, target, headers, body = COMMITS[commit]
+    services = pair.both[HOLDER].services
+    leaving = ShareLeaving(services.held.of(ShareHolds), services.held.of(Opens))
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.there.start(method, target, headers, body)
+        assert gate.reached.wait(10)
+        concurrent.futures.wait([answer], timeout=1.5)
+        assert not pair.call(leaving.give_up(generation(pair)))
+    expect(answer.result(10), 500, "OperationTimedOut")

@@ -6,8 +6,6 @@ the disk is full.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +18,7 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
+from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.snapshots.past_states import require_snapshot
 from strongroom.store.core import keys
@@ -67,7 +66,9 @@ class ShareOrigin(msgspec.Struct, frozen=True):
         """
 
     async def submit(self, services: Services, decision: Decision[T]) -> T:
-        return await services.commit(decision)
+        """The operation's entry in the table of opens, and its use of the share, end after the
+        commit, even if it is cancelled meanwhile."""
+        return await to_its_end(services.commit(decision))
 
 
 class RequestOrigin(ShareOrigin, frozen=True):
@@ -129,7 +130,7 @@ class TreeOrigin(ShareOrigin, frozen=True):
 
     async def submit(self, services: Services, decision: Decision[T]) -> T:
         try:
-            return await _to_its_end(services.commit(decision))
+            return await super().submit(services, decision)
         except Full as full:
             raise StorageError(file_errors.DISK_FULL, str(full)) from None
 
@@ -141,20 +142,3 @@ def tree_share(access: ShareAccess, share: ShareRecord | None) -> ShareRecord:
     if access.snapshot is not None and access.snapshot not in share.snapshots:
         raise StorageError(file_errors.SNAPSHOT_GONE)
     return share
-
-
-async def _to_its_end(commit: Awaitable[T]) -> T:
-    """Wait for a commit even if the caller is cancelled meanwhile: the handle's entry in the table
-    of opens must outlive the commit."""
-    deciding = asyncio.ensure_future(commit)
-    try:
-        return await asyncio.shield(deciding)
-    except asyncio.CancelledError:
-        await asyncio.wait((deciding,))
-        if not deciding.cancelled():
-            # Nobody is left to receive the error; fetching it keeps asyncio from logging it.
-            deciding.exception()
-        raise
-    finally:
-        # The traceback of an error has this frame, and the task has the error: a cycle.
-        del commit, deciding

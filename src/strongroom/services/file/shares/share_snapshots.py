@@ -26,6 +26,7 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import PlaceDeletion
+from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.file.snapshots.past_states import require_snapshot
@@ -80,7 +81,9 @@ async def snapshot_share(services: Services, call: Call[SnapshotShare]) -> Share
     reads = Reads()
     share = reads.add(place_ref(call), records.SHARE)
     purpose, call = call.rule.purpose, call.with_pure_authorization()
-    return await services.commit(_Snapshot(share.ref.partition, reads.refs, purpose, call, share))
+    decision = _Snapshot(share.ref.partition, reads.refs, purpose, call, share)
+    # The share may not move to another gateway before.
+    return await to_its_end(services.commit(decision))
 
 
 class _Snapshot(Decision[ShareSnapshotTaken], frozen=True):
