@@ -41,6 +41,7 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.turns import Turn
 from strongroom.services.earlier_commits import EarlierCommits
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
+from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot
 from strongroom.services.file.snapshots.sweep import expire_share, sweep_file, sweep_share
@@ -59,6 +60,7 @@ _OTHERS_MAX: Final = 64
 # A copy waits for the network, and a container may take long. Neither may delay the other jobs.
 _CONCURRENT_JOBS_MAX: Final = 8
 _CONCURRENT_COPIES_MAX: Final = 4
+_END_S: Final = 5.0
 _FIRST: Final = Position(b"", b"")
 _COPIES: Final = b"copies"
 _IN_SHARES: Final = frozenset(
@@ -133,7 +135,9 @@ class Sweeper:
     async def _stop(self) -> None:
         for task in self._running.values():
             task.cancel()
-        await asyncio.gather(*self._running.values(), return_exceptions=True)
+        if self._running:
+            # A commit that hangs is left to the end of the store, and its hold with it.
+            await asyncio.wait(self._running.values(), timeout=_END_S)
         await self._earlier_commits.stop()
 
     async def _wait_for_work(self) -> None:
@@ -350,7 +354,8 @@ _WORK: Final[Mapping[JobKind, Callable[[_Given], Awaitable[bool | None]]]] = {
 
 
 class _HeldServices(Services):
-    """The services of one job, which refuse to commit once the job's hold is lost."""
+    """The services of one job, which refuse to commit once the job's hold is lost. A job that is
+    cancelled waits for its commit, since its hold ends then."""
 
     def __init__(self, services: Services, hold: ExclusiveRight) -> None:
         self.__dict__.update(services.__dict__)
@@ -359,7 +364,7 @@ class _HeldServices(Services):
     def commit(self, decision: Decision[T], turn: Turn | None = None) -> Awaitable[T]:
         if self._hold.is_lost:
             raise Unavailable("another gateway may do this job now")
-        return super().commit(decision, turn)
+        return to_its_end(super().commit(decision, turn))
 
 
 def _lane(face: Face) -> bytes:

@@ -290,3 +290,28 @@ def test_a_job_that_waited_for_readers_here_and_was_done_elsewhere_is_forgotten(
         assert not sweeper._unfinished.sweeps
 
     run(test)
+
+
+def test_a_job_that_is_cancelled_keeps_its_hold_until_its_commit_has_ended() -> None:
+    """Another gateway would begin the job while this one still removes what it reads."""
+
+    async def test() -> None:
+        on, sweeper, gateways = await with_job()
+        reached, goes_on = asyncio.Event(), asyncio.Event()
+
+        async def wait() -> None:
+            reached.set()
+            await goes_on.wait()
+
+        on.store.before_commit = wait  # type: ignore[attr-defined]  # of the store in memory
+        on.store.advance(1)
+        running = asyncio.create_task(sweeper.run())
+        await reached.wait()
+        running.cancel()
+        await settle()
+        assert not gateways.holds[-1].released
+        goes_on.set()
+        await asyncio.gather(running, return_exceptions=True)
+        assert gateways.holds[-1].released
+
+    run(test)
