@@ -153,6 +153,10 @@ async def _until_damage(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
             yield chunk
     except DataDamaged as damaged:
         _log.error(_DAMAGED, damaged)
+    finally:
+        closing = getattr(chunks, "aclose", None)
+        if closing is not None:
+            await closing()
 
 
 OWN: Final = Opener(Service.FILE, open_file)
