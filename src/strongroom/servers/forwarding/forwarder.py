@@ -246,7 +246,7 @@ class _PassedOn:
         self._peer = peer
         self._request = request
         self.exchange = exchange
-        self._is_over = False
+        self._is_over = self._is_answered = False
         self._began = asyncio.get_running_loop().time()
 
     async def response(self, proof: str, whole: bytes | None) -> Response | None:
@@ -272,6 +272,7 @@ class _PassedOn:
         if not own and questions.HEADER not in answered:
             self._end()
             raise PeerUnreachable(f"it does not take this server for a gateway ({exchange.status})")
+        self._is_answered = own  # not what this gateway itself has asked
         response = Response(exchange.status, fields, reason=exchange.reason)
         response.size_bytes = size_bytes
         if exchange.is_complete:
@@ -297,7 +298,8 @@ class _PassedOn:
             stream, is_reusable = self.exchange.stream, self.exchange.is_reusable
             self.exchange.end()
             self._peer.give_back(stream, is_reusable=is_reusable)
-            self._forwarder.answered(asyncio.get_running_loop().time() - self._began)
+            if self._is_answered:
+                self._forwarder.answered(asyncio.get_running_loop().time() - self._began)
 
 
 def _client_gone(stream: PeerStream, uses: int) -> None:
