@@ -7,11 +7,14 @@ import http.client
 import socket
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from strongroom.servers.forwarding import forwarder
+from strongroom.servers.forwarding import forwarder, receiving
+from strongroom.servers.requests import pipeline
+from strongroom.wire.core.http import Request
 from tests.conformance.answer import expect
 from tests.servers.forwarding.pair import (
     FILE,
@@ -167,3 +170,23 @@ def test_a_client_that_sends_no_more_is_not_told_that_its_change_was_not_done(pa
         expect(sending.finish(), 500, "InternalError")
     until(lambda: pair.there.get("/box/f").body[:4] == b"done")
     assert pair.counts.failures == 0
+
+
+def test_a_change_whose_answer_is_not_of_it_is_not_sent_again(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was done, and then neither its answer nor an error could be written."""
+    done: list[Request] = []
+
+    async def respond(context: Any, request: Request) -> None:
+        await pipeline.respond(context, request)
+        done.append(request)
+        raise RuntimeError("its answer is odd")
+
+    def refuse(*_: object) -> None:
+        raise RuntimeError("the error is odd")
+
+    odd = SimpleNamespace(respond=respond, refuse=refuse)
+    monkeypatch.setattr(receiving, "pipeline", odd)
+    expect(pair.here.put("/box/f?comp=range", put_range(0, 4), b"once"), 500, "InternalError")
+    assert len(done) == 1

@@ -47,6 +47,7 @@ most, and then everybody knows within a heartbeat."""
 _LOOK_EVERY_S: Final = 0.05
 _LOG_EVERY_S: Final = 30.0
 _FAREWELL_S: Final = 0.5
+_FORBIDDEN: Final = 403
 _SAFE: Final = ("GET", "HEAD", "OPTIONS")
 _log = logging.getLogger(__name__)
 
@@ -271,7 +272,9 @@ class _PassedOn:
         own = answered.get("x-ms-request-id") == self._request.request_id
         if not own and questions.HEADER not in answered:
             self._end()
-            raise PeerUnreachable(f"it does not take this server for a gateway ({exchange.status})")
+            if exchange.status == _FORBIDDEN:
+                raise PeerUnreachable("it does not take this server for a gateway")
+            raise PeerLost(f"its answer is not of this request ({exchange.status})")
         self._is_answered = own  # not what this gateway itself has asked
         response = Response(exchange.status, fields, reason=exchange.reason)
         response.size_bytes = size_bytes
