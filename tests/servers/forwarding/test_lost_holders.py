@@ -20,6 +20,7 @@ from tests.servers.forwarding.pair import (
     FILE,
     HOLDER,
     MIB,
+    OTHER,
     Gate,
     Pair,
     begun,
@@ -190,3 +191,19 @@ def test_a_change_whose_answer_is_not_of_it_is_not_sent_again(
     monkeypatch.setattr(receiving, "pipeline", odd)
     expect(pair.here.put("/box/f?comp=range", put_range(0, 4), b"once"), 500, "InternalError")
     assert len(done) == 1
+
+
+def test_an_error_of_the_sweep_lets_no_request_wait_for_a_dead_gateway(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def odd(_: float) -> list[int]:
+        raise RuntimeError("a share is odd")
+
+    monkeypatch.setattr(pair.both[OTHER].forwarding._leaving, "release_idle", odd)
+    until(lambda: "a share is odd" in caplog.text)
+    with Gate(pair, HOLDER) as gate:
+        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
+        assert gate.reached.wait(10)
+        pair.both[HOLDER].store.gateways.is_beating = False
+        pair.advance(11)
+        expect(answer.result(10), 500, "InternalError")

@@ -12,6 +12,7 @@ a request. Used by app.py:
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -27,6 +28,7 @@ from strongroom.servers.forwarding.forwarder import Forwarder
 from strongroom.servers.forwarding.peers import Peers
 from strongroom.servers.forwarding.receiving import gateway_listener
 from strongroom.servers.listener import Listener, RequestedListener
+from strongroom.servers.rationed_log import Ration, more
 from strongroom.servers.service_listeners import Contexts, Shared, observer
 from strongroom.servers.wanted_ports import GATEWAYS
 from strongroom.services.core.runner import Services
@@ -38,6 +40,8 @@ from strongroom.services.file.opens.share_leaving import ShareLeaving
 _SWEEP_EVERY_S: Final = 1.0
 _DRAIN_S: Final = 5.0
 _FAREWELL_S: Final = 0.1
+_LOG_EVERY_S: Final = 60.0
+_log: Final = logging.getLogger(__name__)
 
 
 OpenListener = Callable[[RequestedListener, str], Awaitable[int]]
@@ -68,6 +72,7 @@ class Forwarding:
         self._now = asyncio.get_running_loop().time
         self._peers = Peers(self._gateways, self._now)
         self._sweep: asyncio.Task[None] | None = None
+        self._ration = Ration(_LOG_EVERY_S)
         self._listener: Listener | None = None
         self.counts = ForwardCounts()
         forwarder = Forwarder(services, self._peers, self.counts)
@@ -110,9 +115,19 @@ class Forwarding:
         self._peers.close()
 
     async def _run(self) -> None:
-        """Close what is not needed any more, and give up shares that nobody uses."""
         while True:
             await asyncio.sleep(_SWEEP_EVERY_S)
-            self._peers.sweep()
-            if not self._gateways.is_alone:
-                self.counts.given_up += len(self._leaving.release_idle(self._now()))
+            try:
+                self._sweep_once()
+            except Exception:
+                # Without further sweeps, requests would wait for gateways that are dead.
+                left_out = self._ration.left_out("sweep", self._now())
+                if left_out is not None:
+                    text = "connections and shares that are not used cannot be given up%s"
+                    _log.exception(text, more(left_out))
+
+    def _sweep_once(self) -> None:
+        """Close what is not needed any more, and give up shares that nobody uses."""
+        self._peers.sweep()
+        if not self._gateways.is_alone:
+            self.counts.given_up += len(self._leaving.release_idle(self._now()))
