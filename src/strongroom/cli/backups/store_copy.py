@@ -7,7 +7,8 @@ Lives here: flags and messages, and which engine is at which place. Must not liv
 from __future__ import annotations
 
 import shlex
-from contextlib import AsyncExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -136,7 +137,8 @@ async def _source(place: _Place) -> TransferSource:
     if place.is_database:
         from strongroom.engines.postgres.transfer import PostgresSource
 
-        return await PostgresSource.open(place.text, place.schema)
+        with _named(place):
+            return await PostgresSource.open(place.text, place.schema)
     from strongroom.engines.embedded.upkeep.transfer_source import EmbeddedSource
 
     return EmbeddedSource(place.text)
@@ -146,7 +148,8 @@ async def _target(place: _Place) -> TransferTarget:
     if place.is_database:
         from strongroom.engines.postgres.transfer_target import PostgresTarget
 
-        return await PostgresTarget.open(place.text, place.schema, place.bodies)
+        with _named(place):
+            return await PostgresTarget.open(place.text, place.schema, place.bodies)
     if place.bodies is not None:
         fail(
             Exit.USAGE, "--to-bodies goes with a PostgreSQL; a data directory has bodies of its own"
@@ -154,6 +157,19 @@ async def _target(place: _Place) -> TransferTarget:
     from strongroom.engines.embedded.upkeep.transfer_target import EmbeddedTarget
 
     return EmbeddedTarget(place.text)
+
+
+@contextmanager
+def _named(place: _Place) -> Iterator[None]:
+    """Let an error about a database say which of the two it is."""
+    from strongroom.database import shown
+    from strongroom.engines.postgres.sessions.session import Away, DatabaseUnfit
+
+    try:
+        yield
+    except (Away, DatabaseUnfit) as error:
+        code = Exit.UNAVAILABLE if isinstance(error, Away) else Exit.DATA
+        fail(code, f"{shown(place.text)}: {error}")
 
 
 def _place(text: str, schema: str, flag: str) -> _Place:
@@ -171,9 +187,19 @@ def _place(text: str, schema: str, flag: str) -> _Place:
                 f"{flag} has a password, which every user of this machine can see in ps. Put it "
                 "into the file of PGPASSFILE, or into ~/.pgpass",
             )
-    elif "://" in text:
+        _check_schema(schema, flag)
+    elif "://" in text or text.startswith(("postgresql:", "postgres:")):
         fail(Exit.USAGE, f"{flag}: name a directory, or a URL that begins with postgresql://")
     return place
+
+
+def _check_schema(schema: str, flag: str) -> None:
+    from strongroom.cli.flags.database import SCHEMA
+
+    try:
+        SCHEMA.read(schema)
+    except ValueError as error:
+        fail(Exit.USAGE, f"{flag}-schema {schema!r}: {error}")
 
 
 def _bodies(url: str | None) -> str | None:
@@ -187,19 +213,32 @@ def _bodies(url: str | None) -> str | None:
 
 def _fail(error: Exception, start: _Place, goal: _Place) -> NoReturn:
     """End the command with what is wrong, if it is nothing of the program's own."""
-    from strongroom.cli.import_advice import explained
     from strongroom.engines.base import Busy, DataDamaged, EngineError
     from strongroom.engines.transfer import SourceDamaged
 
     if not isinstance(error, (EngineError, OSError)):
         raise error
-    text = str(error) if start.is_database else explained(error, Path(start.text))
+    text = _why(error, start, goal)
     if isinstance(error, (SourceDamaged, DataDamaged)):
         text += ". The copy is not complete"
         if not start.is_database:
             text += f". strongroom doctor {start.text} names what is damaged; copy a whole backup"
     is_away = isinstance(error, Busy) and (start.is_database or goal.is_database)
     fail(Exit.UNAVAILABLE if is_away else Exit.DATA, text)
+
+
+def _why(error: Exception, start: _Place, goal: _Place) -> str:
+    from strongroom.cli.import_advice import explained
+    from strongroom.engines.base import Full
+
+    if isinstance(error, Full):
+        return (
+            f"{goal.bodies or 'the place of the long bodies'} is full. Free some space there, and "
+            "run the same command again: it goes on where it was cut"
+        )
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename} cannot be used: {error.strerror}"
+    return str(error) if start.is_database else explained(error, Path(start.text))
 
 
 def _json(report: CopyReport, duration_s: float) -> str:
@@ -220,9 +259,10 @@ def _lines(report: CopyReport, places: tuple[_Place, _Place], duration_s: float)
         lines.append("It went on where an earlier run was cut.")
     start, goal = places
     lines += _accounts(start, goal)
-    way = f"--store URL{_schema(goal)}" if goal.is_database else f"--data {goal.text}"
+    data = shlex.quote(goal.text)
+    way = f"--store URL{_schema(goal)}" if goal.is_database else f"--data {data}"
     if goal.bodies is not None:
-        way += f" --bodies {goal.bodies}"
+        way += f" --bodies {shlex.quote(goal.bodies)}"
     return [*lines, f"Start: strongroom serve {way}"]
 
 

@@ -1,0 +1,103 @@
+"""`strongroom store` and `doctor`, given what they cannot use: the error says what and where it is.
+
+Must not live here: what the commands do when all is well (test_store.py, test_store_copy.py,
+test_store_bodies.py).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shlex
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+from strongroom.cli.exits import Exit
+from strongroom.engines.bodies import folder_files
+from strongroom.testing import InProcessServer
+from strongroom.testing.ports import HOST, free_port
+from tests.cli.command import Ran, in_process
+from tests.conformance.answer import expect
+from tests.durability.kept_data import Services
+from tests.over_postgres import database, new_store
+
+_LONG = os.urandom(2 * 1024 * 1024)
+_SHOWN = f"PostgreSQL at {HOST}"
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """A data directory with a long body."""
+    home = tmp_path / "home"
+    with InProcessServer.start(data=home, test_clock=False) as server:
+        on = Services(server)
+        expect(on.blobs.put("/kept?restype=container"), 201)
+        expect(on.blobs.put("/kept/long", {"x-ms-blob-type": "BlockBlob"}, _LONG), 201)
+        on.close()
+    return home
+
+
+def copied(start: object, goal: object, *flags: object) -> Ran:
+    return in_process("store", "copy", "--from", start, "--to", goal, *flags)
+
+
+def test_a_copy_goes_to_no_schema_that_no_server_takes(home: Path) -> None:
+    for flag, start, goal in (("to", home, database().url), ("from", database().url, "new")):
+        ran = copied(start, goal, f"--{flag}-schema", "Two Words")
+        assert ran.code == Exit.USAGE, ran.out
+        assert f"--{flag}-schema 'Two Words': give a name of lower-case letters" in ran.err
+
+
+@pytest.mark.parametrize("url", ["postgresql:/127.0.0.1/store", "postgres:store"])
+def test_a_url_without_its_slashes_becomes_no_directory(
+    url: str, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    ran = copied(home, url)
+    assert (ran.code, list(tmp_path.iterdir())) == (Exit.USAGE, [home]), ran.out
+    assert "begins with postgresql://" in ran.err
+
+
+@pytest.mark.parametrize("flag", ["--from", "--to"])
+def test_a_copy_says_which_database_does_not_answer(flag: str) -> None:
+    """The other one is no store, so it would be named first."""
+    away = f"postgresql://{HOST}:{free_port()}/away"
+    other = new_store()
+    assert in_process("store", "init", other.url, "--schema", other.schema).code == Exit.DONE
+    start, goal = (away, other.url) if flag == "--from" else (other.url, away)
+    ran = copied(start, goal, "--from-schema", other.schema, "--to-schema", other.schema)
+    assert ran.code == Exit.UNAVAILABLE
+    assert f"strongroom: PostgreSQL at {away.removeprefix('postgresql://')}: " in ran.err
+
+
+def test_a_copy_says_which_database_has_no_store(tmp_path: Path) -> None:
+    missing = new_store()
+    ran = copied(missing.url, tmp_path / "copy", "--from-schema", missing.schema)
+    assert ran.code == Exit.DATA
+    assert ran.err.startswith(f"strongroom: {_SHOWN}:")
+    assert "strongroom store init" in ran.err
+
+
+def test_a_copy_whose_folder_is_full_says_so_and_goes_on_later(home: Path, tmp_path: Path) -> None:
+    folder, goal = tmp_path / "two words", new_store()
+    folder.mkdir()
+    place = f"file://{folder}"
+    flags = ("--to-schema", goal.schema, "--to-bodies", place)
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with mock.patch.object(folder_files, "write_all", side_effect=full):
+        ran = copied(home, goal.url, *flags)
+    assert ran.code == Exit.DATA
+    assert ran.err.startswith(f"strongroom: {place} is full. Free some space there, and run the")
+    ran = copied(home, goal.url, *flags)
+    assert ran.code == Exit.DONE, ran.err
+    start = ran.out.splitlines()[-1].removeprefix("Start: ")
+    assert shlex.split(start)[-2:] == ["--bodies", place]
+
+
+def test_a_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path) -> None:
+    goal = tmp_path / ("n" * 300)
+    ran = copied(home, goal)
+    assert ran.code == Exit.DATA
+    assert ran.err == f"strongroom: {goal} cannot be used: {os.strerror(errno.ENAMETOOLONG)}\n"
