@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shlex
+import socket
 from pathlib import Path
 from unittest import mock
 
@@ -18,7 +19,7 @@ from strongroom.cli.exits import Exit
 from strongroom.engines.bodies import folder_files
 from strongroom.testing import InProcessServer
 from strongroom.testing.ports import HOST, free_port
-from tests.cli.command import Ran, in_process
+from tests.cli.command import Ran, in_process, strongroom
 from tests.conformance.answer import expect
 from tests.durability.kept_data import Services
 from tests.over_postgres import database, new_store
@@ -101,3 +102,22 @@ def test_a_directory_that_cannot_be_made_is_named(home: Path, tmp_path: Path) ->
     ran = copied(home, goal)
     assert ran.code == Exit.DATA
     assert ran.err == f"strongroom: {goal} cannot be used: {os.strerror(errno.ENAMETOOLONG)}\n"
+
+
+def test_the_doctor_says_which_database_has_no_store() -> None:
+    missing = new_store()
+    ran = in_process("doctor", missing.url, "--schema", missing.schema)
+    assert ran.code == Exit.DATA
+    assert ran.err.startswith(f"strongroom: {_SHOWN}:")
+    assert "`strongroom store status` for the same database says what to do" in ran.err
+    asked = in_process("store", "status", missing.url, "--schema", missing.schema)
+    assert "make one with `strongroom store init URL`" in asked.err
+
+
+def test_the_doctor_does_not_wait_for_a_database_that_hangs() -> None:
+    """The driver alone would wait for longer than a command may take here."""
+    with socket.create_server((HOST, 0)) as silent:
+        port = silent.getsockname()[1]
+        ran = strongroom("doctor", f"postgresql://{HOST}:{port}/store")
+    assert ran.code == Exit.UNAVAILABLE
+    assert f"{_SHOWN}:{port}/store: the database cannot be reached" in ran.err

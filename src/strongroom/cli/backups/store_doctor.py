@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import msgspec
 
@@ -28,6 +29,8 @@ ADVICE: Final = (
     "is missing from the folder or pool may be in its backup: put it back. Else recover database "
     "and bodies to a moment at which both were whole"
 )
+_UNFIT: Final = "`strongroom store status` for the same database says what to do"
+_NO_LIMITS: Final = ("application_name", "target_session_attrs")
 _MIB: Final = 1024 * 1024
 
 
@@ -71,8 +74,8 @@ def examine(database: DatabaseSettings, keep_s: float, progress: Progress | None
     from strongroom.store.found_names import named
     from strongroom.store.integrity import Integrity
 
-    url, schema = database.url, database.schema
-    with _exit_on_errors(), StoreInspection(url, schema, keep_s) as inspection:
+    url, schema = _within_time(database.url), database.schema
+    with _exit_on_errors(database.shown), StoreInspection(url, schema, keep_s) as inspection:
         bodies = list(inspection.body_findings())
         damaged = {one.content: one for one in bodies if one.content is not None}
         integrity = Integrity(inspection, damaged)
@@ -82,6 +85,17 @@ def examine(database: DatabaseSettings, keep_s: float, progress: Progress | None
         findings = named(others, inspection.records)
         notes = list(_notes(inspection.place, *inspection.young))
         return Examined(inspection.shown, findings, integrity.counts(), notes)
+
+
+def _within_time(url: str) -> str:
+    """Return the URL with the time limits of a gateway, where it has none. Without them, the driver
+    waits for minutes for a host that does not answer, and for hours for one that was cut off."""
+    from strongroom.engines.postgres.sessions.session import DEFAULTS
+
+    given = {name for name, _ in parse_qsl(urlsplit(url).query, keep_blank_values=True)}
+    known = (*_NO_LIMITS, *given)
+    added = urlencode({name: text for name, text in DEFAULTS.items() if name not in known})
+    return f"{url}{'&' if '?' in url else '?'}{added}" if added else url
 
 
 def _notes(place: str, count: int, size_bytes: int) -> Iterator[str]:
@@ -94,16 +108,20 @@ def _notes(place: str, count: int, size_bytes: int) -> Iterator[str]:
 
 
 @contextmanager
-def _exit_on_errors() -> Iterator[None]:
+def _exit_on_errors(shown: str) -> Iterator[None]:
     import psycopg
 
     from strongroom.engines.base import Busy, EngineError
+    from strongroom.engines.postgres.sessions.session import DatabaseUnfit
 
     try:
         yield
+    except DatabaseUnfit as error:
+        fail(Exit.DATA, f"{shown}: {error}. {_UNFIT}")
     except EngineError as error:
-        fail(Exit.UNAVAILABLE if isinstance(error, Busy) else Exit.DATA, str(error))
+        fail(Exit.UNAVAILABLE if isinstance(error, Busy) else Exit.DATA, f"{shown}: {error}")
     except psycopg.Error as error:
-        fail(Exit.UNAVAILABLE, f"the database ended the inspection: {' '.join(str(error).split())}")
+        why = " ".join(str(error).split())
+        fail(Exit.UNAVAILABLE, f"{shown}: the database ended the inspection: {why}")
     except OSError as error:
-        fail(Exit.UNAVAILABLE, f"the place of the bodies cannot be read: {error}")
+        fail(Exit.UNAVAILABLE, f"{shown}: the place of the bodies cannot be read: {error}")
