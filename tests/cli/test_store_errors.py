@@ -13,6 +13,7 @@ import socket
 from pathlib import Path
 from unittest import mock
 
+import psycopg
 import pytest
 
 from strongroom.cli.exits import Exit
@@ -121,3 +122,22 @@ def test_the_doctor_does_not_wait_for_a_database_that_hangs() -> None:
         ran = strongroom("doctor", f"postgresql://{HOST}:{port}/store")
     assert ran.code == Exit.UNAVAILABLE
     assert f"{_SHOWN}:{port}/store: the database cannot be reached" in ran.err
+
+
+def test_an_adoption_that_nobody_answers_says_that_nothing_was_changed(tmp_path: Path) -> None:
+    store, folder = new_store(), tmp_path / "shared"
+    folder.mkdir()
+    named = (store.url, "--schema", store.schema)
+    assert in_process("store", "init", *named, "--bodies", f"file://{folder}").code == Exit.DONE
+    with psycopg.connect(database().url, autocommit=True) as session:
+        change = f"UPDATE {store.schema}.store SET turns = ARRAY[gen_random_uuid()]"
+        session.execute(change.encode())
+    ran = in_process("store", "adopt", *named)
+    assert ran.code == Exit.REFUSED
+    assert "strongroom: nothing was changed, since nobody answered; --yes does not ask" in ran.err
+
+
+def test_the_sql_for_nobody_is_not_printed() -> None:
+    ran = in_process("store", "init", "--print-sql", "")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "name the role" in ran.err

@@ -100,6 +100,8 @@ def init(
     afterwards."""
     if print_sql is not None:
         _choice(url, store_file, schema).check_schema()
+        if not print_sql:
+            fail(Exit.USAGE, "--print-sql '': name the role of the gateways")
         _need_driver()
         from strongroom.engines.postgres.sql.making import init_sql
 
@@ -188,7 +190,11 @@ def adopt(
 
 def _agreed(text: str, yes: bool) -> bool:
     typer.echo(text)
-    return yes or typer.confirm("Go on?")
+    try:
+        return yes or typer.confirm("Go on?")
+    except typer.Abort:
+        typer.echo(err=True)  # the line of the question
+        fail(Exit.REFUSED, "nothing was changed, since nobody answered; --yes does not ask")
 
 
 async def _adopt(
