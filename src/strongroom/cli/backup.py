@@ -18,6 +18,7 @@ import typer
 
 from strongroom.cli.backups.directories_only import BACKUPS, told
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.flags.url_as_directory import refuse_urls
 from strongroom.cli.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def backup(
     from strongroom.cli.backups.made import BackupOrder, make_backup
 
     data, target = _data_and_target(directories)
+    refuse_urls(BACKUPS, data, target)
     if incremental and no_verify:
         fail(Exit.USAGE, "--incremental verifies what it reuses: it does not go with --no-verify")
     order = BackupOrder(data, target, keep, incremental, with_accounts, not no_verify)
@@ -169,6 +171,7 @@ def restore(
     store: Annotated[str | None, told(BACKUPS)] = None,
 ) -> None:
     """Make a data directory from a backup; say what it lacks."""
+    refuse_urls(BACKUPS, source, target)
     from strongroom.config import ACCOUNTS_FILE_NAME
     from strongroom.engines.embedded.upkeep.backup import restore as put_back
 

@@ -12,6 +12,7 @@ import typer
 
 from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.backups.directories_only import UPGRADES, told
+from strongroom.cli.flags.url_as_directory import refuse_urls
 from strongroom.cli.progress import Progress, progress_bar
 
 HELP = """
@@ -38,6 +39,7 @@ def upgrade(
     store: Annotated[str | None, told(UPGRADES)] = None,
 ) -> None:
     """Convert a directory, unless it has the present format already."""
+    refuse_urls(UPGRADES, directory)
     from strongroom.engines.embedded.disk.directory import FORMAT_VERSION
     from strongroom.engines.embedded.upkeep.upgrade.steps import upgrade as convert
 

@@ -7,6 +7,7 @@ Lives here: settings that are more than the value of one flag. Must not live her
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from strongroom import config
@@ -15,6 +16,7 @@ from strongroom.cli.flags.console import console_settings
 from strongroom.cli.flags.database import database_settings
 from strongroom.cli.flags.flag import Flag
 from strongroom.cli.flags.given import Values
+from strongroom.cli.flags.url_as_directory import DATA_IS_URL, is_url
 from strongroom.config import (
     ConfigError,
     LogSettings,
@@ -32,7 +34,7 @@ T = TypeVar("T")
 
 def settings_of(flags: Sequence[Flag], values: Values, environment: Mapping[str, str]) -> Settings:
     """Return the settings of these values. End the command if they cannot be used."""
-    data = None if values["in-memory"].value else values.path("data")
+    data = _data(values)
     file = values.path("accounts-file")
     given = values.texts("account")
     as_it_is: dict[str, Any] = {
@@ -53,6 +55,15 @@ def settings_of(flags: Sequence[Flag], values: Values, environment: Mapping[str,
         observation=_observation(values),
         **as_it_is,
     )
+
+
+def _data(values: Values) -> Path | None:
+    """The data directory. It would be made, so a URL in its place is refused; its text may have a
+    password."""
+    data = None if values["in-memory"].value else values.path("data")
+    if data is not None and is_url(data):
+        values["data"].refuse(DATA_IS_URL)
+    return data
 
 
 def _or_fail(read: Callable[..., T], *given: object) -> T:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 from typer.core import TyperOption
 
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.flags.url_as_directory import DATA_IS_URL, refuse_urls
 from strongroom.cli.layout import CommandWithLayout
 
 if TYPE_CHECKING:
@@ -62,7 +63,8 @@ class PlaceCommand(CommandWithLayout):
 
     def invoke(self, ctx: Any) -> Any:
         names = ("data", _parameter(self.file_option), "store", "store_file", "store_schema")
-        ctx.meta[_GIVEN] = tuple(ctx.params.pop(name) for name in names)
+        ctx.meta[_GIVEN] = given = tuple(ctx.params.pop(name) for name in names)
+        refuse_urls(f"--data {DATA_IS_URL}", given[0])
         return super().invoke(ctx)
 
 

@@ -16,6 +16,7 @@ from strongroom.cli.backup import exit_on_data_errors
 from strongroom.cli.backups.directories_only import IMPORTS, told
 from strongroom.cli.counted import counted
 from strongroom.cli.exits import Exit, fail
+from strongroom.cli.flags.url_as_directory import refuse_urls
 from strongroom.cli.plain import plain
 from strongroom.cli.progress import progress_bar
 
@@ -55,6 +56,7 @@ def import_azurite(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no report.")] = False,
     store: Annotated[str | None, told(IMPORTS)] = None,
 ) -> None:
+    refuse_urls(IMPORTS, data)
     from strongroom.importing import ImportRefused, import_folder
 
     try:
