@@ -141,3 +141,14 @@ def test_the_sql_for_nobody_is_not_printed() -> None:
     ran = in_process("store", "init", "--print-sql", "")
     assert (ran.code, ran.out) == (Exit.USAGE, "")
     assert "name the role" in ran.err
+
+
+@pytest.mark.parametrize("words", ["store status", "doctor", "account list", "role list", "serve"])
+def test_two_variables_that_name_databases_are_refused(words: str, tmp_path: Path) -> None:
+    """Otherwise a command could change another store than the one that is served."""
+    file, away = tmp_path / "store", f"postgresql://{HOST}:{free_port()}/away"
+    file.write_text(away)
+    file.chmod(0o600)
+    ran = in_process(*words.split(), STRONGROOM_STORE=away, STRONGROOM_STORE_FILE=str(file))
+    assert ran.code == Exit.SETTINGS
+    assert "it does not go with STRONGROOM_STORE_FILE" in ran.err

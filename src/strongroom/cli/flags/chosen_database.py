@@ -76,6 +76,11 @@ class DatabaseChoice:
         url, file = _variable(_VARIABLE), _variable(f"{_VARIABLE}_FILE")
         if not url and not file:
             return None
+        if url and file:
+            fail(
+                Exit.SETTINGS,
+                f"{_VARIABLE} names a database; it does not go with {_VARIABLE}_FILE: unset one",
+            )
         self.check_schema()
         if not url:
             return self._of_file(Path(file), f"{_VARIABLE}_FILE")
