@@ -155,6 +155,15 @@ def test_what_needs_an_operator_is_a_finding(found: StoreStatus, finding: str) -
     assert [*findings(found)] == [finding]
 
 
+def test_a_gateway_that_was_killed_does_not_serve() -> None:
+    """Its row stays until another gateway starts."""
+    killed = replace(WELL, gateways=(replace(SERVES, heartbeat_age_s=11.0),))
+    told = [*findings(killed)]
+    assert told == ["no gateway serves this store", "gateway 0 has sent no heartbeat for 11 s"]
+    shown = "\n".join(lines(StoreReport("db", "strongroom", killed, ())))
+    assert "0 dead; heartbeat 11.0 s ago" in shown
+
+
 def test_what_is_well_is_none() -> None:
     assert [*findings(WELL)] == []
     names = "ANY 1 (db2)"

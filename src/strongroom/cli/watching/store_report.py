@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from strongroom.engines.membership import LATE_TICKS, shared_name
+from strongroom.engines.membership import DEAD_TICKS, LATE_TICKS, shared_name
 from strongroom.engines.postgres.status import (
     GatewayStatus,
     OldSnapshot,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _LATE_S: Final = LATE_TICKS / TICKS_PER_S
+_DEAD_S: Final = DEAD_TICKS / TICKS_PER_S
 _IN_SYNC: Final = ("sync", "quorum")
 _OPEN_S_MAX: Final = 3600.0
 _AGE_MAX: Final = 5_000_000
@@ -100,9 +101,14 @@ def _awaited(names: str) -> str:
 
 
 def _serves(gateway: GatewayStatus) -> bool:
-    """Whether it has the right to serve, alone or with others."""
+    """Whether it has the right to serve, alone or with others. A dead gateway keeps it in the table
+    until another one starts."""
     names = (HOLD, shared_name(HOLD, gateway.number))
-    return any(name.decode() in gateway.holds for name in names)
+    return not _is_dead(gateway) and any(name.decode() in gateway.holds for name in names)
+
+
+def _is_dead(gateway: GatewayStatus) -> bool:
+    return gateway.heartbeat_age_s > _DEAD_S
 
 
 def _newer(status: StoreStatus) -> str:
@@ -112,7 +118,7 @@ def _newer(status: StoreStatus) -> str:
 
 
 def _gateway(status: StoreStatus, gateway: GatewayStatus) -> str:
-    does = "serves" if _serves(gateway) else "waits"
+    does = "serves" if _serves(gateway) else "dead" if _is_dead(gateway) else "waits"
     beats = f"heartbeat {gateway.heartbeat_age_s:.1f} s ago"
     known = "" if gateway.knows == status.program_version else _known(gateway.knows)
     return f"{gateway.number} {does}; {beats}{known}"
