@@ -15,10 +15,14 @@ from azure.core.exceptions import HttpResponseError
 from azure.storage.blob import BlobServiceClient
 
 from strongroom.app import DataUnusable
+from strongroom.cli import store as store_commands
 from strongroom.cli.exits import Exit
 from strongroom.database import DatabaseSettings
 from strongroom.engines.bodies.layout import MARK, name_of
+from strongroom.engines.membership import DEAD_TICKS
+from strongroom.engines.postgres.apart import turns
 from strongroom.testing.server import InProcessServer
+from strongroom.values import TICKS_PER_S
 from tests.app.gateways_of_a_store import settings_over
 from tests.cli.command import Ran, in_process
 from tests.engines.postgres.servers import Administrator
@@ -232,7 +236,7 @@ def test_a_recovered_database_takes_the_folder_over_when_it_is_told_to(
     store: DatabaseSettings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The mark has a turn that the database does not know, as after a recovery."""
-    monkeypatch.setattr("strongroom.engines.postgres.place_adoption.OBSERVE_S", 0.1)
+    monkeypatch.setattr("strongroom.cli.store._WATCH_S", 0.1)
     assert "nothing was changed" in on(store, "adopt", "--yes").out
     run(store, "UPDATE store SET turns = ARRAY[gen_random_uuid()]")
     with pytest.raises(DataUnusable, match="store adopt URL"):
@@ -246,6 +250,12 @@ def test_a_recovered_database_takes_the_folder_over_when_it_is_told_to(
     (Path(store.bodies.removeprefix("file://")) / MARK).unlink()
     lost = on(store, "adopt", "--yes")
     assert (lost.code, "mount" in lost.err) == (Exit.DATA, True)
+
+
+def test_an_adoption_watches_for_longer_than_any_mark_stays_that_is_served() -> None:
+    """Longest where a gateway was killed, another one takes over, and only looks on at first."""
+    dead_s = DEAD_TICKS / TICKS_PER_S
+    assert dead_s + turns.OBSERVE_S + turns.TURN_S < store_commands._WATCH_S
 
 
 def test_accounts_are_changed_without_the_folder(store: DatabaseSettings, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, Final, TypeVar
 
 import typer
 
@@ -20,12 +20,16 @@ from strongroom.cli.plain import plain
 if TYPE_CHECKING:
     from strongroom.cli.flags.chosen_database import DatabaseChoice
     from strongroom.database import DatabaseSettings
+    from strongroom.engines.postgres.place_adoption import PlaceAdoption
 
 T = TypeVar("T")
 
+# Longer than any mark stays as it is while a gateway serves, also if one was just killed.
+_WATCH_S: Final = 60.0
 _ADOPTION = """{place} has the bodies of this store, in another state of it.
 If you go on, it belongs to this database: {database}
-- For 30 s nothing is changed. If another database is served with that place, this command ends.
+- For {watch_s:.0f} s nothing is changed. If another database is served with that place, the
+  command ends.
 - The database and that place get a new generation. Every other database with this store, such as
   the one from which this one was copied, can then no longer be served with that place.
 - No body is removed now. Gateways of this database remove bodies that no record of it names, when
@@ -206,13 +210,20 @@ async def _adopt(
     try:
         if not adoption.is_needed:
             typer.echo(f"{adoption.place} belongs to this database already: nothing was changed.")
-        elif agreed(_ADOPTION.format(place=adoption.place, database=adoption.shown)):
-            await adoption.adopt()
+        elif agreed(
+            _ADOPTION.format(place=adoption.place, database=adoption.shown, watch_s=_WATCH_S)
+        ):
+            await adoption.adopt(_WATCH_S)
             typer.echo(f"{adoption.place} belongs to {adoption.shown} now.")
         else:
             fail(Exit.REFUSED, "nothing was changed")
     finally:
         await adoption.close()
+
+
+def _adoption_text(adoption: PlaceAdoption) -> str:
+    shown = {"place": adoption.place, "database": adoption.shown}
+    return _ADOPTION.format(**shown, watch_s=_WATCH_S)
 
 
 def _place(bodies: str) -> str:
