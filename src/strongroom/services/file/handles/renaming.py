@@ -25,7 +25,7 @@ from strongroom.services.file.handles import operating
 from strongroom.services.file.handles.model import AsyncRequest, Handle, RequestedRename
 from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names import paths
-from strongroom.services.file.node.access import look
+from strongroom.services.file.node.access import look, share_of
 from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.admission import break_handle_caches_below, enter, facts_of
@@ -111,6 +111,8 @@ async def _attempt(
         await break_handle_caches_below(services, generation, handle.path, wait.until)
     source = await paths.walk(services, generation, handle.path)
     if source.id != handle.node_id and not handle.is_root:
+        # The names of a deleted share are swept although its files are open.
+        await share_of(services, TreeOrigin(handle.access))
         raise PathChanged
     seen, replaced = await _read_both(services, handle, source, target)
     with ExitStack() as stack:

@@ -28,6 +28,7 @@ from strongroom.services.file.names.permissions import (
 )
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.opens.admission import facts_of
+from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.changes import Watches, renamed
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.snapshots.past_states import with_past_states
@@ -115,8 +116,8 @@ async def move(
     seen: ResolvedMove,
     rule: MoveRule,
 ) -> tuple[Where, FileRecord]:
-    """Move a directory or file durably. Its handles get the new path. The caller has blocked the
-    opens of both names (`block_opens`).
+    """Move a directory or file durably. Its handles get the new path, also if the caller is
+    cancelled meanwhile. The caller has blocked the opens of both names (`block_opens`).
 
     Returns: the new name, and the attributes.
     """
@@ -133,14 +134,18 @@ async def move(
         read=MoveReads.of(reads, seen),
         permission=rule.permission.read(reads, source.generation),
     )
-    moved = await origin.submit(services, decision)
-    new = (*target.stored[:-1], target.name)
-    opens.moved(source.partition, target.parent, new)
-    replaces = seen.replaced is not None
-    changes = renamed(source.components, new, is_directory=source.is_directory, replaces=replaces)
-    watches.report(source.generation, *changes)
-    services.work.set()
-    return moved
+
+    async def commit() -> tuple[Where, FileRecord]:
+        moved = await origin.submit(services, decision)
+        new = (*target.stored[:-1], target.name)
+        opens.moved(source.partition, target.parent, new)
+        is_directory, replaces = source.is_directory, seen.replaced is not None
+        changes = renamed(source.components, new, is_directory=is_directory, replaces=replaces)
+        watches.report(source.generation, *changes)
+        services.work.set()
+        return moved
+
+    return await to_its_end(commit())
 
 
 async def block_opens(

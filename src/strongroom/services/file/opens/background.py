@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Coroutine
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from strongroom.engines.base import Key, Partition, Ref, Unavailable
@@ -41,13 +42,16 @@ class BackgroundTasks:
 
 
 async def to_its_end(commit: Awaitable[T]) -> T:
-    """Wait for a commit even if the caller is cancelled meanwhile: nothing that depends on it may
-    begin before."""
+    """Wait for a commit even if the caller is cancelled meanwhile, also more than once: nothing
+    that depends on it may begin before."""
     deciding = asyncio.ensure_future(commit)
     try:
         return await asyncio.shield(deciding)
     except asyncio.CancelledError:
-        await asyncio.wait((deciding,))
+        # After the time of a request is over, its client may leave too, and cancel it again.
+        while not deciding.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait((deciding,))
         if not deciding.cancelled():
             # Nobody is left to receive the error; fetching it keeps asyncio from logging it.
             deciding.exception()

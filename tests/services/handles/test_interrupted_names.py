@@ -1,0 +1,81 @@
+"""Handles on services in memory, whose names change by requests that are cut off, or go with their
+share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from strongroom.errors import file as file_errors
+from strongroom.operations.file import share
+from strongroom.services.core.runner import Services
+from strongroom.services.sweeper import Sweeper
+from tests.services import container_calls as given
+from tests.services import file_calls
+from tests.services import handle_calls as do
+from tests.services.file.test_file_renames import move
+from tests.services.handle_calls import mounted
+from tests.services.handles.test_handle_names import rename
+from tests.services.service_engine import settle
+
+
+class SlowCommits:
+    """Commits are carried out, and are known only when the test releases them."""
+
+    def __init__(self, on: Services, patched: pytest.MonkeyPatch) -> None:
+        self.has_come = asyncio.Event()
+        self.may_go = asyncio.Event()
+        self._update = on.store.update
+        patched.setattr(on.store, "update", self._update_late)
+
+    async def _update_late(self, *given: Any) -> Any:
+        result = await self._update(*given)
+        self.has_come.set()
+        await self.may_go.wait()
+        return result
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_handles_follow_a_rename_whose_request_is_cut_off(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once at its time limit, and again when its client leaves."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f")
+        with monkeypatch.context() as patched:
+            slow = SlowCommits(on, patched)
+            moving = asyncio.ensure_future(move(on, "f", "g"))
+            await slow.has_come.wait()
+            for _ in range(times):
+                moving.cancel()
+                await settle()
+                assert not moving.done()
+            slow.may_go.set()
+            with pytest.raises(asyncio.CancelledError):
+                await moving
+        assert (await ann.info(handle)).path == ("g",)
+        await rename(ann, handle, "h")
+        await ann.close(handle)
+        assert await file_calls.names(on) == ["h"]
+        assert do.nothing_is_left(on) and file_calls.problems(on) == []
+
+    given.run(scenario)
+
+
+def test_a_rename_in_a_share_that_is_gone_with_its_names_is_refused() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f")
+        await file_calls.run(on, share.DELETE_SHARE, "")
+        on.store.advance(1)
+        await Sweeper(on).run_once()
+        expected = file_errors.SHARE_GONE.ntstatus
+        assert await do.status(rename(ann, handle, "g")) == expected
+
+    given.run(scenario)
