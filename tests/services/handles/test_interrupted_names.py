@@ -4,6 +4,7 @@ share."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 from strongroom.errors import file as file_errors
 from strongroom.operations.file import share
 from strongroom.services.core.runner import Services
+from strongroom.services.file.handles.model import Handle
 from strongroom.services.sweeper import Sweeper
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -77,5 +79,66 @@ def test_a_rename_in_a_share_that_is_gone_with_its_names_is_refused() -> None:
         await Sweeper(on).run_once()
         expected = file_errors.SHARE_GONE.ntstatus
         assert await do.status(rename(ann, handle, "g")) == expected
+
+    given.run(scenario)
+
+
+async def created_slowly(
+    on: Services, path: str, meanwhile: Callable[[], Awaitable[object]], patched: pytest.MonkeyPatch
+) -> tuple[Handle, asyncio.Future[Any]]:
+    """Create a file by a handle. What happens `meanwhile` begins when its name is visible, before
+    its handle is open."""
+    ann, slow = await mounted(on, "ann"), SlowCommits(on, patched)
+    creating = asyncio.ensure_future(ann.create(path))
+    await slow.has_come.wait()
+    patched.undo()
+    other = asyncio.ensure_future(meanwhile())
+    await settle()
+    slow.may_go.set()
+    handle = await asyncio.wait_for(creating, 10)
+    await asyncio.wait((other,), timeout=10)
+    return handle, other
+
+
+@pytest.mark.parametrize("over_rest", [True, False])
+def test_a_directory_is_not_renamed_while_a_file_is_created_below_it(
+    over_rest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        bob = await mounted(on, "bob")
+        folder = await bob.mkdir("d")
+
+        def meanwhile() -> Awaitable[object]:
+            if over_rest:
+                return move(on, "d", "e", whole=True)
+            return rename(bob, folder, "e")
+
+        handle, renaming = await created_slowly(on, "d/f", meanwhile, monkeypatch)
+        assert await do.status(renaming) == file_errors.DIRECTORY_IN_USE.ntstatus
+        assert handle.path == ("d", "f")
+        assert await file_calls.names(on, "d") == ["f"]
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("over_rest", [True, False])
+def test_a_rename_onto_a_file_that_is_being_created_and_its_creation_end(
+    over_rest: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        bob = await mounted(on, "bob")
+        source = await bob.create("g")
+
+        def meanwhile() -> Awaitable[object]:
+            if over_rest:
+                return move(on, "g", "f", replaces=True)
+            return rename(bob, source, "f", replaces=True)
+
+        handle, renaming = await created_slowly(on, "f", meanwhile, monkeypatch)
+        refused = file_errors.SHARING_VIOLATION if over_rest else file_errors.TARGET_IN_USE
+        assert await do.status(renaming) == refused.ntstatus
+        assert handle.path == ("f",)
 
     given.run(scenario)

@@ -335,7 +335,7 @@ class _Opening:
         self._held.check_not_pending(parent)
         self._check_lease(None)
         # Other opens wait until the new handle is entered, since its name is visible earlier.
-        lift = self._held.barriers.block(where.refs[-1])
+        lift = self._held.barriers.block(where.refs[-1], above=_renamed_on(where))
         try:
             made, record = await creating.create(self._services, self._access, where, self._asked)
             mask = wanted.mask(self._asked, accesses.EVERYTHING)
@@ -392,5 +392,9 @@ class _Overwrite(Edit, frozen=True):
 def barriers_of(where: Where) -> list[Hashable]:
     """What an open of this path waits for: creations of the name, and renames of the named file or
     of a directory above it."""
-    renames: list[Hashable] = [(where.generation, one) for one in where.ids]
-    return [*renames, *where.refs[-1:]]
+    return [*_renamed_on(where), *where.refs[-1:]]
+
+
+def _renamed_on(where: Where) -> list[Hashable]:
+    """The files and directories on a path, as their renames block them."""
+    return [(where.generation, one) for one in where.ids]

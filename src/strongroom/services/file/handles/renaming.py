@@ -26,7 +26,13 @@ from strongroom.services.file.handles.model import AsyncRequest, Handle, Request
 from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names import paths
 from strongroom.services.file.node.access import look, share_of
-from strongroom.services.file.node.moving import MoveRule, ResolvedMove, block_opens, move
+from strongroom.services.file.node.moving import (
+    MoveRule,
+    ResolvedMove,
+    block_opens,
+    move,
+    wait_for_creation,
+)
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.admission import break_handle_caches_below, enter, facts_of
 from strongroom.services.file.opens.changes import Watches
@@ -120,6 +126,7 @@ async def _attempt(
         if wanted.path == handle.path:
             return
         if replaced is not None:
+            await wait_for_creation(tables, seen, wait.until)
             await _enter_target(services, seen, replaced, stack)
         stack.callback(await block_opens(tables, seen, wait.until))
         _refuse(tables, handle, wanted, seen, replaced)

@@ -148,17 +148,31 @@ async def move(
     return await to_its_end(commit())
 
 
+async def wait_for_creation(
+    opens: Opens, seen: ResolvedMove, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
+) -> None:
+    """Wait until the file that is to be replaced is no longer being created, and raise PathChanged.
+
+    Call this before the entry into that file: its creation waits until others have left it.
+    """
+    other = opens.barriers.blocking(seen.target.refs[-1:])
+    if other is not None:
+        await wait(other)
+        raise PathChanged
+
+
 async def block_opens(
     opens: Opens, seen: ResolvedMove, wait: Callable[[asyncio.Future[None]], Awaitable[None]]
 ) -> Callable[[], None]:
     """Make opens of both names wait until the returned function is called.
 
-    Raises: PathChanged after it has waited for an open or another rename; StorageError: something
-        below the directory is open.
+    Raises: PathChanged after it has waited for an open, a creation or another rename; StorageError:
+        something below the directory is open.
     """
     generation = seen.source.generation
     keys: list[Hashable] = [(generation, seen.source.id), seen.target.refs[-1]]
     other = opens.barriers.blocking([*keys, *((generation, one) for one in seen.target.ids)])
+    other = other or opens.barriers.creating_below(keys[0])
     if other is not None:
         await wait(other)
         raise PathChanged

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Callable, Coroutine, Hashable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Coroutine, Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -34,24 +34,36 @@ from strongroom.services.file.opens.open_node import EMPTY_TABLE, OpenNode, Remo
 from strongroom.store.core import keys
 
 
+class _Barrier(NamedTuple):
+    end: asyncio.Future[None]
+    above: Collection[Hashable]
+
+
 class Barriers:
     """Names that are being created, and files and directories that are being renamed."""
 
     def __init__(self) -> None:
-        self._barriers: dict[Hashable, asyncio.Future[None]] = {}
+        self._barriers: dict[Hashable, _Barrier] = {}
 
     def blocking(self, keys: Sequence[Hashable]) -> asyncio.Future[None] | None:
         """The end of a creation or rename of one of these keys; None = an open need not wait."""
-        return next((self._barriers[key] for key in keys if key in self._barriers), None)
+        return next((self._barriers[key].end for key in keys if key in self._barriers), None)
 
-    def block(self, key: Hashable) -> Callable[[], None]:
-        """Make opens wait until the returned function is called."""
+    def creating_below(self, directory: Hashable) -> asyncio.Future[None] | None:
+        """The end of a creation below a directory, whose handle is not open yet; None = there is
+        none."""
+        return next((one.end for one in self._barriers.values() if directory in one.above), None)
+
+    def block(self, key: Hashable, above: Collection[Hashable] = ()) -> Callable[[], None]:
+        """Make opens wait until the returned function is called. `above`: of a creation, the
+        directories above it."""
         assert key not in self._barriers, "ask blocking() first"
-        barrier = self._barriers[key] = asyncio.get_running_loop().create_future()
+        end = asyncio.get_running_loop().create_future()
+        self._barriers[key] = _Barrier(end, above)
 
         def lift() -> None:
             del self._barriers[key]
-            barrier.set_result(None)
+            end.set_result(None)
 
         return lift
 

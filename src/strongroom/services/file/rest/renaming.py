@@ -33,6 +33,7 @@ from strongroom.services.file.node.moving import (
     ResolvedMove,
     block_opens,
     move,
+    wait_for_creation,
 )
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import (
@@ -155,6 +156,7 @@ async def _attempt(
     opens.check_not_pending(keys.file(target.generation, target.parent))
     with ExitStack() as stack:
         wait_limit = stack.enter_context(RestWaitLimit(services))
+        await wait_for_creation(opens, seen, wait_limit.until)
         stack.enter_context(
             await enter(services, source.partition, FileOperation.RENAME_SOURCE, seen.source_facts)
         )
