@@ -20,6 +20,7 @@ from tests.services import handle_calls as do
 from tests.services.file.test_file_renames import move
 from tests.services.handle_calls import mounted
 from tests.services.handles.test_handle_names import rename
+from tests.services.handles.test_handle_watches import asked, shown
 from tests.services.service_engine import settle
 
 
@@ -140,5 +141,35 @@ def test_a_rename_onto_a_file_that_is_being_created_and_its_creation_end(
         refused = file_errors.SHARING_VIOLATION if over_rest else file_errors.TARGET_IN_USE
         assert await do.status(renaming) == refused.ntstatus
         assert handle.path == ("f",)
+
+    given.run(scenario)
+
+
+CHANGES: dict[str, tuple[Callable[[Services], Awaitable[object]], str]] = {
+    "a new file": (lambda on: file_calls.create(on, "g"), "1 g"),
+    "a new directory": (lambda on: file_calls.mkdir(on, "d"), "1 d"),
+    "a deleted file": (lambda on: file_calls.delete(on, "f"), "2 f"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_watch_is_told_of_a_name_whose_request_is_cut_off(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        await file_calls.create(on, "f")
+        told = await asked(on, await ann.handle(""))
+        begin, expected = CHANGES[change]
+        slow = SlowCommits(on, monkeypatch)
+        changing = asyncio.ensure_future(begin(on))
+        await slow.has_come.wait()
+        changing.cancel()
+        slow.may_go.set()
+        with pytest.raises(asyncio.CancelledError):
+            await changing
+        await settle()
+        assert told.done() and shown(await told) == [expected]
 
     given.run(scenario)

@@ -56,7 +56,7 @@ from strongroom.services.file.node.changing import AdmittedAccess, change_bytes,
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import TreeOrigin
 from strongroom.services.file.opens.admission import facts_of
-from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, added, modified
+from strongroom.services.file.opens.changes import BYTES, Aspect, Watches, modified
 from strongroom.services.file.opens.open_handle import HandleClient, HandleOwner, ShareAccess
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import ShareHolds, demand_share
@@ -350,8 +350,6 @@ class _Opening:
                 again = await self._look(made)
         finally:
             lift()
-        change = added(handle.path, is_directory=handle.is_directory)
-        self._watches.report(self._access.generation, change)
         return self._opened(handle, admitted, again.record, CreateAction.CREATED)
 
     def _opened(

@@ -15,6 +15,8 @@ from strongroom.services.file.names.node_writes import parent_ref, parent_touche
 from strongroom.services.file.names.permissions import DEFAULT_KEY, PermissionGiven, PermissionRead
 from strongroom.services.file.node.deciding import Applied
 from strongroom.services.file.node.origins import ShareOrigin
+from strongroom.services.file.opens.background import to_its_end
+from strongroom.services.file.opens.changes import Watches, added
 from strongroom.services.file.snapshots.past_states import with_past_states
 from strongroom.services.tree.linking import linked
 from strongroom.services.tree.paths import Where
@@ -48,8 +50,9 @@ class NewNode(msgspec.Struct, frozen=True):
 async def make(
     services: Services, origin: ShareOrigin, where: Where, new: NewNode
 ) -> tuple[Where, FileRecord]:
-    """Create a directory or file under a name. Returns the name with its id, and the attributes.
-    Raises PathChanged when the name is no longer free."""
+    """Create a directory or file under a name, and report it, also if the caller is cancelled
+    meanwhile. Returns the name with its id, and the attributes. Raises PathChanged when the name is
+    no longer free."""
     origin, reads, generation = origin.at_serial_point(), Reads(), where.generation
     decision = _Make(
         keys.file_names(generation),
@@ -65,7 +68,14 @@ async def make(
         on_path=where.read(reads),
         permission=new.permission.read(reads, generation),
     )
-    return await origin.submit(services, decision)
+
+    async def commit() -> tuple[Where, FileRecord]:
+        made = await origin.submit(services, decision)
+        change = added(where.stored, is_directory=new.is_directory)
+        services.held.of(Watches).report(generation, change)
+        return made
+
+    return await to_its_end(commit())
 
 
 class _Make(Decision[tuple[Where, FileRecord]], frozen=True):

@@ -36,7 +36,6 @@ from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import RequestOrigin
-from strongroom.services.file.opens.changes import Watches, added
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.rest import ranges
 from strongroom.services.file.rest.nodes import NodeWritten
@@ -151,10 +150,7 @@ async def create(
     """Raises: PathChanged when the name is no longer free."""
     parent = keys.file(where.generation, where.parent)
     services.held.of(Opens).check_not_pending(parent)
-    written = NodeWritten(*await make(services, RequestOrigin(call), where, new))
-    change = added(where.components, is_directory=new.is_directory)
-    services.held.of(Watches).report(where.generation, change)
-    return written
+    return NodeWritten(*await make(services, RequestOrigin(call), where, new))
 
 
 def require_overwrite(call: Call[Any]) -> None:

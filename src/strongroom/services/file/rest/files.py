@@ -36,6 +36,7 @@ from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import enter, facts_of
+from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.rest import nodes, ranges
 from strongroom.services.file.rest.nodes import NodeView, NodeWritten
@@ -188,21 +189,18 @@ class _FileProperties(Edit, frozen=True):
 
 async def delete_file(services: Services, call: Call[Any]) -> None:
     """The name is removed, and a job removes the bytes."""
-    _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=False))
+    await _deleted(services, services.held.of(Watches), call, is_directory=False)
 
 
 async def delete_directory(services: Services, call: Call[Any]) -> None:
     """It must be empty. CannotDeleteFileOrDirectory for the root, or when it is read-only."""
-    _report_removed(services.held.of(Watches), await _deleted(services, call, is_directory=True))
+    await _deleted(services, services.held.of(Watches), call, is_directory=True)
 
 
-def _report_removed(watches: Watches, where: Where) -> None:
-    change = removed(where.components, is_directory=where.is_directory)
-    watches.report(where.generation, change)
-
-
-async def _deleted(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
-    """Delete what a request names. Returns its path."""
+async def _deleted(
+    services: Services, watches: Watches, call: Call[Any], *, is_directory: bool
+) -> None:
+    """Delete what a request names."""
     while True:
         seen = await nodes.view(services, call, is_directory=is_directory)
         if seen.where.is_root:
@@ -210,14 +208,16 @@ async def _deleted(services: Services, call: Call[Any], *, is_directory: bool) -
         facts = facts_of(seen.record)
         try:
             with await enter(services, seen.where.partition, FileOperation.DELETE_FILE, facts):
-                await _delete(services, call, seen.where, facts)
+                await _delete(services, watches, call, seen.where, facts)
         except PathChanged:
             continue
-        services.work.set()
-        return seen.where
+        return
 
 
-async def _delete(services: Services, call: Call[Any], where: Where, facts: FileFacts) -> None:
+async def _delete(
+    services: Services, watches: Watches, call: Call[Any], where: Where, facts: FileFacts
+) -> None:
+    """The deletion is reported even if the request is cancelled meanwhile."""
     generation, reads = where.generation, Reads()
     access = ByPath(RequestOrigin(call), where, facts).at_serial_point()
     decision = _Delete(
@@ -231,7 +231,14 @@ async def _delete(services: Services, call: Call[Any], where: Where, facts: File
         parent_attributes=reads.add(parent_ref(where), file_records.FILE),
         usage=reads.add(share_keys.share_usage(generation), file_records.USAGE),
     )
-    await access.origin.submit(services, decision)
+
+    async def commit() -> None:
+        await access.origin.submit(services, decision)
+        change = removed(where.components, is_directory=where.is_directory)
+        watches.report(generation, change)
+        services.work.set()
+
+    await to_its_end(commit())
 
 
 class _Delete(Decision[None], frozen=True):
