@@ -9,17 +9,19 @@ import pytest
 
 from strongroom.engines.base import Record, Ref, Unavailable
 from strongroom.errors import file as file_errors
+from strongroom.operations.file import share
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import closing
 from strongroom.services.file.handles.model import RequestedDurability
 from strongroom.services.file.opens.opens import Opens
+from strongroom.store.core import keys
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
 from tests.services.handle_calls import mounted
 from tests.services.handles.test_durable_handles import GUID
-from tests.services.service_engine import settle
+from tests.services.service_engine import ServiceEngine, settle
 
 CLOSED = file_errors.STATUS_FILE_CLOSED
 
@@ -106,6 +108,43 @@ def test_a_close_that_is_cut_off_closes(fails: bool, monkeypatch: pytest.MonkeyP
                 end.cancel()
                 await asyncio.gather(end, return_exceptions=True)
         await on.held.of(Opens).tasks.wait()
+        assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("damaged", ["attributes", "names below"])
+def test_a_handle_of_what_is_damaged_is_closed(damaged: str) -> None:
+    """Else nobody else could open or delete it, as long as the process runs."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        folder = await ann.mkdir("d", deletes_on_close=damaged == "names below")
+        generation, node_id = folder.access.generation, folder.node_id
+        assert isinstance(on.store, ServiceEngine)
+        if damaged == "attributes":
+            on.store.put_record(keys.file_attributes(generation, node_id), b"damaged")
+        else:
+            on.store.put_record(keys.file_node(generation, node_id), b"damaged")
+        assert await ann.close(folder, wants_attributes=damaged == "attributes") is None
+        assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+def test_a_deletion_on_close_ends_while_its_share_is_swept() -> None:
+    """A sweep removes the names before the nodes."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f", deletes_on_close=True)
+        generation = handle.access.generation
+        await file_calls.run(on, share.DELETE_SHARE, "")
+        assert isinstance(on.store, ServiceEngine)
+        on.store.put_record(keys.file_name(generation, generation, "F"), None)
+        await ann.close(handle)
         assert do.nothing_is_left(on)
 
     given.run(scenario)

@@ -23,6 +23,7 @@ from strongroom.services.file.handles.model import Handle, NodeInfo
 from strongroom.services.file.opens.changes import Watches
 from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
+from strongroom.store.core.records import DamagedRecord
 from strongroom.store.tree import tree_records
 
 
@@ -33,8 +34,8 @@ async def close(
     The close is completed even if the caller is cancelled.
 
     Returns: the attributes before the close, if they are wanted (SMB2_CLOSE_FLAG_POSTQUERY_ATTRIB).
-        None when they cannot be read: the share or the snapshot was deleted, or the engine cannot
-        serve now.
+        None when they cannot be read: the share or the snapshot was deleted, they are damaged, or
+        the engine cannot serve now.
 
     Raises: StorageError HANDLE_CLOSED. The engine's errors when a pending deletion cannot be
         carried out now: the handle is closed all the same, and the file stays.
@@ -42,7 +43,7 @@ async def close(
     info = None
     try:
         if wants_attributes:
-            with suppress(StorageError, EngineError):
+            with suppress(StorageError, EngineError, DamagedRecord):
                 info = await information.attributes(services, handle)
     except asyncio.CancelledError:
         # No client can name the handle any more, so nobody else would close it.
@@ -127,7 +128,7 @@ async def _is_empty(services: Services, handle: Handle) -> bool:
     try:
         (stored,) = await services.store.read([ref])
         node = tree_records.NODE.of(stored)
-    except EngineError:
+    except (EngineError, DamagedRecord):
         return False
     return node is not None and not node.children
 

@@ -79,6 +79,9 @@ class _Remove(Decision[bool], frozen=True):
 
     def decide(self, found: Found, stamp: int) -> Commit[bool]:
         node, seen, access = found[self.node], self.seen, self.access
+        share = found[self.share]
+        if share is None or share.generation != access.generation:
+            return Commit(False)  # it has been deleted, and a sweep removes its names and nodes
         if node is None or node.children:
             return Commit(False)
         is_same = (node.parent, node.name) == (seen.parent, seen.name)
@@ -89,9 +92,6 @@ class _Remove(Decision[bool], frozen=True):
         if above is not None:
             fewer = msgspec.structs.replace(above, children=above.children - 1)
             writes.append(Write(self.parent.ref.key, tree_records.NODE.encode(fewer)))
-        share = found[self.share]
-        if share is None or share.generation != access.generation:
-            return Commit(False)  # the share has been deleted, and its files with it
         writes += used(share, found[self.usage], -node.size_bytes)
         steps = (
             # The job comes first, so that a crash leaves nothing that no job removes.
