@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.engines.base import CommitUnknown
 from strongroom.errors import file as file_errors
 from strongroom.operations.file import share
 from strongroom.services.core.runner import Services
@@ -171,5 +172,30 @@ def test_a_watch_is_told_of_a_name_whose_request_is_cut_off(
             await changing
         await settle()
         assert told.done() and shown(await told) == [expected]
+
+    given.run(scenario)
+
+
+def test_a_rename_finds_a_file_whose_last_rename_has_an_unknown_outcome(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        await file_calls.mkdir(on, "D")
+        handle = await ann.create("f")
+        update = on.store.update
+
+        async def lost(*given: Any) -> Any:
+            await update(*given)
+            raise CommitUnknown("the answer is lost")
+
+        with monkeypatch.context() as patched:
+            patched.setattr(on.store, "update", lost)
+            with pytest.raises(CommitUnknown):
+                await move(on, "f", "d/g")
+        await asyncio.wait_for(rename(ann, handle, "D/h"), 10)
+        assert (await ann.info(handle)).path == ("D", "h")
+        assert await file_calls.names(on, "D") == ["h"]
 
     given.run(scenario)

@@ -117,8 +117,7 @@ async def _attempt(
         await break_handle_caches_below(services, generation, handle.path, wait.until)
     source = await paths.walk(services, generation, handle.path)
     if source.id != handle.node_id and not handle.is_root:
-        # The names of a deleted share are swept although its files are open.
-        await share_of(services, TreeOrigin(handle.access))
+        await _follow(services, tables, handle)
         raise PathChanged
     seen, replaced = await _read_both(services, handle, source, target)
     with ExitStack() as stack:
@@ -132,6 +131,16 @@ async def _attempt(
         _refuse(tables, handle, wanted, seen, replaced)
         rule = _ByHandle(frozenset(handle.frozen))
         await move(services, tables, watches, TreeOrigin(handle.access), seen, rule)
+
+
+async def _follow(services: Services, tables: Opens, handle: Handle) -> None:
+    """Give the handles of a file its present path. It is another one after a rename whose outcome
+    was unknown. Raises: StorageError when the share was deleted, with all names."""
+    await share_of(services, TreeOrigin(handle.access))
+    path = await paths.path_of(services, handle.access.generation, handle.node_id)
+    if path is not None:
+        above = await paths.walk(services, handle.access.generation, path)
+        tables.moved(handle.partition, above.parent, above.stored)
 
 
 async def _read_both(

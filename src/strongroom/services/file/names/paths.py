@@ -29,7 +29,9 @@ from strongroom.services.file.snapshots.past_states import (
     require_snapshot,
 )
 from strongroom.services.tree.paths import Where, follow
+from strongroom.store.core import keys
 from strongroom.store.core.records import ShareRecord
+from strongroom.store.tree import tree_records
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,6 +100,25 @@ async def walk(
     if where is None:
         raise StorageError(file_errors.PARENT_NOT_FOUND)
     return where
+
+
+async def path_of(services: Services, generation: int, node_id: int) -> tuple[str, ...] | None:
+    """The present path of a directory or file, from its node up; None = it has none, or it was
+    changed meanwhile."""
+    found: list[str] = []
+    while node_id != generation:
+        (stored,) = await services.store.read([keys.file_node(generation, node_id)])
+        node = tree_records.NODE.of(stored)
+        if node is None:
+            return None
+        ref = keys.file_name(generation, node.parent, node.name)
+        (stored,) = await services.store.read([ref])
+        name = tree_records.NAME.of(stored)
+        if name is None or name.id != node_id:
+            return None
+        found.append(name.name)
+        node_id = node.parent
+    return tuple(reversed(found))
 
 
 async def find(services: Services, call: Call[Any], *, is_directory: bool) -> Where:
