@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from strongroom.engines.base import Full
 from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.accesses import Disposition
@@ -13,6 +16,7 @@ from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.services.file.opens import changes
 from strongroom.services.file.opens.changes import Watches, added
 from strongroom.services.file.opens.opens import Opens
+from strongroom.store.core.extents.model import LEAF_BYTES
 from tests.services import container_calls as given
 from tests.services import file_calls
 from tests.services import handle_calls as do
@@ -157,5 +161,29 @@ def test_it_is_counted_how_breaks_end() -> None:
         await second
         assert (breaks.asked, breaks.acknowledged, breaks.timed_out) == (2, 1, 1)
         assert first.handle.may(accesses.READ_DATA)
+
+    given.run(scenario)
+
+
+@pytest.mark.parametrize("offset", [0, 100])
+def test_a_write_that_the_disk_has_no_room_for_is_refused_as_that(
+    offset: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whole leaves are stored when they arrive, and the others before the commit."""
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f")
+
+        async def full(*given: Any) -> Any:
+            raise Full
+
+        for name in ("write", "write_all"):
+            monkeypatch.setattr(on.store.contents, name, full)
+        written = ann.write(handle, offset, b"x" * LEAF_BYTES)
+        assert await do.status(written) == file_errors.STATUS_DISK_FULL
+        await ann.close(handle)
+        assert do.nothing_is_left(on) and file_calls.problems(on) == []
 
     given.run(scenario)

@@ -15,7 +15,6 @@ from typing import Final
 import msgspec
 
 from strongroom import limits
-from strongroom.engines.base import Full
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, byte_ranges
@@ -152,10 +151,8 @@ async def write(
         )
         access, opens = operating.access_of(handle), services.held.of(Opens)
         with opens.node(handle.partition).writing(offset, len(data)):
-            try:
+            with access.origin.storing():
                 draft = await extents.received(services.store, access.map, offset, data)
-            except Full as full:
-                raise StorageError(file_errors.DISK_FULL, str(full)) from None
             async with draft:
                 if len(data) > _LONG_BYTES:
                     await services.turns.pause()  # contents of many writes may be ready at once

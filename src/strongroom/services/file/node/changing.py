@@ -173,7 +173,8 @@ async def _commit(
     read = access.add(reads)
     found = await services.read(reads)
     share, _ = read.admit(found, found.version(read.attributes) or 0)
-    mutation = await draft.prepare(newest_of(share), found.records(edges))
+    with access.origin.storing():
+        mutation = await draft.prepare(newest_of(share), found.records(edges))
     further, pinning = Reads(change.further.refs), Pinning.of(services)
     rule = _BytesRule(
         change.edit,

@@ -6,6 +6,8 @@ the disk is full.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, TypeVar
 
 import msgspec
@@ -65,10 +67,16 @@ class ShareOrigin(msgspec.Struct, frozen=True):
         judge it at the version of its record.
         """
 
+    def storing(self) -> AbstractContextManager[None]:
+        """Bytes are stored within it, or a commit is made; what becomes of an engine that is
+        full."""
+        return nullcontext()
+
     async def submit(self, services: Services, decision: Decision[T]) -> T:
         """The operation's entry in the table of opens, and its use of the share, end after the
         commit, even if it is cancelled meanwhile."""
-        return await to_its_end(services.commit(decision))
+        with self.storing():
+            return await to_its_end(services.commit(decision))
 
 
 class RequestOrigin(ShareOrigin, frozen=True):
@@ -128,9 +136,10 @@ class TreeOrigin(ShareOrigin, frozen=True):
     def share_in(self, found: Found, share: ReadOne[ShareRecord]) -> ShareRecord:
         return tree_share(self.access, found[share])
 
-    async def submit(self, services: Services, decision: Decision[T]) -> T:
+    @contextmanager
+    def storing(self) -> Iterator[None]:
         try:
-            return await super().submit(services, decision)
+            yield
         except Full as full:
             raise StorageError(file_errors.DISK_FULL, str(full)) from None
 
