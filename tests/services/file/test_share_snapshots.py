@@ -275,6 +275,23 @@ def test_what_changed_since_a_snapshot() -> None:
     given.run(scenario)
 
 
+@pytest.mark.parametrize("follows_renames", [False, True])
+def test_nothing_has_changed_since_a_snapshot(follows_renames: bool) -> None:
+    """F-SNP-10. An incremental backup asks this of each file."""
+
+    async def scenario() -> None:
+        on = await do.services()
+        await do.write(on, "f", b"text")
+        taken = await take(on)
+        wanted = ListRanges(previous=taken.snapshot, follows_renames=follows_renames, max_results=5)
+        found = await do.run(on, file.LIST_RANGES, "f", wanted)
+        assert (found.ranges, found.next_marker) == ((), "")
+        never = ListRanges(previous=taken.snapshot + 1, follows_renames=follows_renames)
+        assert await given.refused(do.run(on, file.LIST_RANGES, "f", never)) == GONE
+
+    given.run(scenario)
+
+
 def test_what_was_written_and_cleared_since_a_snapshot() -> None:
     """F-SNP-10."""
 

@@ -275,6 +275,8 @@ async def list_ranges(services: Services, call: Call[ListRanges]) -> RangeList:
         ranges: list[Range] = []
         most = call.input.max_results or _EVERYTHING
         resume: int | None = max(start, call.input.marker or 0)
+        if previous is not None and previous > view.version:
+            resume = None  # the file was not changed since
         while resume is not None and resume < end and len(ranges) < most:
             count = max(1, min(_RANGES_MAX, most - len(ranges)))
             query = RangeQuery(resume, end, count, _GRANULARITY_BYTES)
@@ -313,7 +315,8 @@ async def _check_previous(
 ) -> None:
     """Check that an earlier snapshot has the same file, under this name unless renames are
     followed."""
-    if previous > view.version:
+    listed = call.target.snapshot
+    if listed is not None and previous > listed:
         reason = "The previous snapshot must not be later than what is listed."
         raise errors.invalid_query("prevsharesnapshot", iso7(previous), reason)
     if call.input.follows_renames:
