@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from strongroom.errors import file as file_errors
+from strongroom.servers.smb.commands import ioctl as ioctl_command
 from strongroom.wire.smb import statuses
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import FileId
@@ -22,6 +23,7 @@ from tests.services import file_calls
 KEY = 0x140078
 COPY = 0x1440F2
 COPY_TO_WRITE_ONLY = 0x1480F2
+ALLOCATED = 0x940CF
 READ, WRITE, EXECUTE = 0x1, 0x2, 0x20
 
 
@@ -117,5 +119,28 @@ def test_a_copy_needs_rights_to_both_files(
         key = (await ann.control(KEY, source))[:24]
         outcome = copied(ann, target, key, CopyChunk(0, 0, 1), code=code)
         assert await smb.status(outcome) == expected
+
+    run(scenario)
+
+
+def test_ranges_that_are_too_many_for_an_answer_are_not_said_to_be_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A client that copies only what is allocated would lose the rest."""
+    monkeypatch.setattr(ioctl_command, "_RANGES_MAX", 2)
+
+    async def scenario(ann: SmbCaller) -> None:
+        await file_calls.create(ann.on, "f", 1 << 20)
+        for number in range(3):
+            await file_calls.put(ann.on, "f", number << 18, b"x" * 512)
+        source = (await ann.open("f")).file_id
+        ranges = [(number << 18, 512) for number in range(3)]
+        for first, status in ((0, statuses.STATUS_BUFFER_OVERFLOW), (1 << 18, 0)):
+            data = struct.pack("<qq", first, (1 << 20) - first)
+            request = ioctl.IoctlRequest(ALLOCATED, source, memoryview(data), 4096)
+            answer = await ann.send(Command.IOCTL, client_codecs.write_ioctl(request))
+            output = client_codecs.read_ioctl_answer(smb.message_of(answer))
+            found = list(struct.iter_unpack("<qq", output))
+            assert (answer.status, found) == (status, ranges[first >> 18 :][:2])
 
     run(scenario)

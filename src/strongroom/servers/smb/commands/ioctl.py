@@ -93,10 +93,13 @@ async def _zero_data(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
 async def _allocated_ranges(element: SmbElement, request: IoctlRequest) -> SmbAnswer:
     handle = _file(element, request)
     span = wire.read_allocated_ranges(request.data)
-    ranges, _ = await transfers.allocated_ranges(
+    ranges, is_all = await transfers.allocated_ranges(
         element.services, handle, span.first, span.second, _RANGES_MAX
     )
     status, data = wire.write_allocated_ranges(ranges, request.output_bytes_max)
+    if not is_all:
+        # Else the client would take the rest of the file for holes.
+        status = statuses.STATUS_BUFFER_OVERFLOW
     return _answer(request, data, status)
 
 
