@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from strongroom.engines.base import Full
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import accesses, oplocks
@@ -16,6 +17,7 @@ from strongroom.semantics.file.oplocks import Caching, CachingKind, OplockLevel
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import breaking, information, locking, renaming
 from strongroom.services.file.handles.model import OpenedHandle, RequestedLock, RequestedRename
+from strongroom.services.file.opens import background
 from strongroom.services.file.opens.opens import Opens
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -154,6 +156,31 @@ def test_a_holder_that_never_answers_loses_its_cache_after_35_seconds() -> None:
         await ann.leave()
         await bob.leave()
         assert do.nothing_is_left(on)
+
+    given.run(scenario)
+
+
+def test_a_break_ends_although_the_engine_had_no_time_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The disk was full, for example. Nobody else would end the break."""
+    monkeypatch.setattr(background, "_LATE_S", 0)
+
+    async def scenario() -> None:
+        on = await file_calls.services()
+        await held(on, "RWH")
+        bob, request, now = await mounted(on, "bob"), WaitingRequest(), on.store.now
+
+        async def full() -> int:
+            raise Full
+
+        second = asyncio.ensure_future(bob.open("f", request=request))
+        await asyncio.wait_for(request.has_waited.wait(), 60)
+        monkeypatch.setattr(on.store, "now", full)
+        await pass_time(on, 1)
+        monkeypatch.setattr(on.store, "now", now)
+        await pass_time(on, 40)
+        await asyncio.wait_for(second, 10)
 
     given.run(scenario)
 

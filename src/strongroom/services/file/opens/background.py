@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any, Final, TypeVar
 
-from strongroom.engines.base import Key, Partition, Ref, Unavailable
+from strongroom.engines.base import EngineError, Key, Partition, Ref
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.runner import Services
@@ -18,7 +18,7 @@ T = TypeVar("T")
 # No record is ever stored here, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
-# How often a gateway that is late checks whether it has store time again.
+# How often it is checked whether there is store time again.
 _LATE_S: Final = 0.5
 
 
@@ -72,7 +72,8 @@ async def wait_store_time(services: Services, seconds: float) -> bool:
     """Wait for some seconds of store time. Returns False when the server stops before they are
     over.
 
-    A gateway that is late has no store time. The wait continues, since the gateway may serve again.
+    A gateway that is late has no store time, nor may an engine whose disk is full. The wait
+    continues, since time may be had again.
     """
     until: int | None = None
     while not services.waiting.is_stopping:
@@ -80,7 +81,7 @@ async def wait_store_time(services: Services, seconds: float) -> bool:
             if until is None:
                 until = await services.store.now() + round(seconds * TICKS_PER_S)
             return await _wait_until(services, until)
-        except Unavailable:
+        except EngineError:
             await asyncio.sleep(_LATE_S)
     return False
 
