@@ -11,7 +11,8 @@ from strongroom.errors import file as file_errors
 from strongroom.semantics.file import accesses, byte_ranges
 from strongroom.semantics.file.accesses import Disposition
 from strongroom.semantics.file.byte_ranges import LockTable, RangeLock
-from strongroom.services.file.handles import locking, opening
+from strongroom.semantics.file.permissions import PERMISSION_BYTES_MAX
+from strongroom.services.file.handles import information, locking, opening
 from strongroom.services.file.handles.notifying import RequestedWatch, watch
 from strongroom.services.file.opens import changes
 from strongroom.services.file.opens.changes import Watches, added
@@ -185,5 +186,20 @@ def test_a_write_that_the_disk_has_no_room_for_is_refused_as_that(
         assert await do.status(written) == file_errors.STATUS_DISK_FULL
         await ann.close(handle)
         assert do.nothing_is_left(on) and file_calls.problems(on) == []
+
+    given.run(scenario)
+
+
+def test_a_descriptor_that_no_record_can_hold_is_refused() -> None:
+    async def scenario() -> None:
+        on = await file_calls.services()
+        ann = await mounted(on)
+        handle = await ann.create("f")
+        text = "O:BAG:BAD:" + "(A;;FA;;;BA)" * 5456 + "(A;;0x1;;;BA)" * 4
+        assert len(text) == PERMISSION_BYTES_MAX - 2
+        stored = information.set_security(on, handle, text, WaitingRequest())
+        invalid = file_errors.FILE_INVALID_PERMISSION.ntstatus
+        assert await do.status(stored) == invalid
+        assert await do.status(ann.create("g", permission=text)) == invalid
 
     given.run(scenario)

@@ -13,7 +13,7 @@ from strongroom.semantics.file.attributes import Attribute
 from strongroom.services.core.runner import Services
 from strongroom.services.file.handles import transfers
 from strongroom.services.file.handles.model import RequestedOpen
-from strongroom.services.file.names.permissions import PermissionGiven
+from strongroom.services.file.names.permissions import TEXT_BYTES_MAX, PermissionGiven
 from strongroom.services.file.node.deciding import Applied
 from strongroom.services.file.node.making import NewNode, make
 from strongroom.services.file.node.origins import TreeOrigin
@@ -34,7 +34,7 @@ async def create(
     if asked.deletes_on_close and bits & Attribute.READ_ONLY:
         raise StorageError(file_errors.CANNOT_DELETE)
     if asked.permission is not None:
-        permissions.check_sddl(asked.permission)
+        permissions.check_sddl(asked.permission, TEXT_BYTES_MAX)
     permission = PermissionGiven(text=asked.permission)
     new = _OpenedNode(asked.must_be_directory, permission, bits, asked.allocation_bytes or 0)
     return await make(services, TreeOrigin(access), where, new)

@@ -29,6 +29,7 @@ from strongroom.services.file.handles.operating import RequestWait
 from strongroom.services.file.names.permissions import (
     DEFAULT_KEY,
     DEFAULT_TEXT,
+    TEXT_BYTES_MAX,
     PermissionGiven,
     PermissionRead,
 )
@@ -244,7 +245,7 @@ async def set_security(
     with handle.operating():
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
         operating.check_may_change(handle, rights)
-        permissions.check_sddl(text)
+        permissions.check_sddl(text, TEXT_BYTES_MAX)
         reads = Reads()
         permission = PermissionGiven(text=text).read(reads, handle.access.generation)
         wait = RequestWait(request, handle.ending)
