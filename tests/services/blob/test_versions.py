@@ -465,3 +465,18 @@ def test_the_pages_of_a_version_can_be_listed() -> None:
         assert await refused(page_calls.changes(on, "p", after, version)) == newer
 
     run(test)
+
+
+def test_the_pages_of_a_deleted_blob_with_versions_cannot_be_changed() -> None:
+    """B-VER-04: the record that it leaves behind has no pages."""
+
+    async def test() -> None:
+        on, _ = await ver.versioned()
+        await put_pages(on, "p", b"d" * 4 * PAGE)
+        await do.delete(on, "p")
+        missing = (404, "BlobNotFound")
+        assert await refused(page_calls.write(on, "p", 0, b"n" * PAGE)) == missing
+        assert await refused(page_calls.clear(on, "p", 0, PAGE)) == missing
+        assert await refused(page_calls.resize(on, "p", PAGE)) == missing
+
+    run(test)

@@ -338,7 +338,8 @@ async def _page_blob(services: Services, call: Call[Any], partition: Partition) 
     """Return the head from which a change is prepared."""
     while True:
         (record,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
-        head = blob_records.BLOB.of(record)
+        # A deleted blob may have left a record without pages.
+        head = blob_records.visible(record)
         if head is not None and head.kind is BlobKind.PAGE:
             return head
         # This check refuses the request, unless a page blob has been created meanwhile.
