@@ -80,6 +80,7 @@ _ENGINE: Final = {
     ),
     "test_blocks": ("test_a_list_of_what_was_replaced_meanwhile_is_refused",),
     "test_containers": ("test_cut_off_inside_the_deletion_the_container_is_whole",),
+    "test_copies_awaited": ("test_a_store_that_cannot_be_read_while_it_waits",),
     "test_deleted_containers": ("test_a_deletion_that_is_cut_off",),
     "test_find_blobs": (
         "test_a_container_that_is_deleted_during_a_search_is_not_found",

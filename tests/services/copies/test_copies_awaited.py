@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
 
+from strongroom.engines.base import Record, Ref, Unavailable
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, copy
 from strongroom.services.blob.copies import copying
@@ -112,6 +113,30 @@ def test_its_failure() -> None:
         await do.put(on, "source", b"another")
         await swept(on, sweeper)
         assert (await answered(answer)).copy_status == "failed"
+
+    run(test)
+
+
+def test_a_store_that_cannot_be_read_while_it_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy has begun: an error would let the client begin it again."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put(on, "source", LARGE)
+        read = on.store.read
+
+        async def lost(reads: Sequence[Ref]) -> list[Record | None]:
+            records = await read(reads)
+            pairs = zip(reads, records, strict=True)
+            if any(ref.partition.name == b"copy" and record for ref, record in pairs):
+                raise Unavailable("the database cannot be reached")
+            return records
+
+        monkeypatch.setattr(on.store, "read", lost)
+        answer = await answered(asyncio.create_task(do.start_copy(on, "source", "copy", LONG_S)))
+        monkeypatch.undo()
+        found = await do.run(on, blob.GET_BLOB_PROPERTIES, "copy", None)
+        assert (answer.copy_status, answer.copy_id) == ("pending", found.blob.copy.id)
 
     run(test)
 

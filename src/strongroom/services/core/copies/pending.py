@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from strongroom.engines.base import Busy, DataDamaged, Record, Ref
+from strongroom.engines.base import Busy, DataDamaged, EngineError, Record, Ref
 from strongroom.errors import copies as copy_errors
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
@@ -23,7 +23,7 @@ from strongroom.services.core.copies.opening import reopen_source
 from strongroom.services.core.copies.sources import CopySources, Opener, OpenSource, SourceBroken
 from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
-from strongroom.store.core.records import Job
+from strongroom.store.core.records import DamagedRecord, Job
 
 T = TypeVar("T")
 _log: Final = logging.getLogger(__name__)
@@ -135,7 +135,8 @@ async def wait_until_ended(
     """Wait until a pending copy has ended, and return the result for its destination.
 
     Returns None when the copy is still pending, or when another request wrote the destination
-    meanwhile. The wait ends early when the server stops or the client disconnects.
+    meanwhile. The wait ends early when the server stops, the client disconnects or the destination
+    cannot be read. The copy has begun, so its answer must not be an error.
 
     Arguments:
         read: returns the copy in a record, and the result for the caller.
@@ -156,5 +157,5 @@ async def wait_until_ended(
     left_s = answer_at - asyncio.get_running_loop().time()
     try:
         return await services.waiting.until_answered(left_s, attempt, call.client)
-    except StorageError:
+    except (StorageError, EngineError, DamagedRecord):
         return None
