@@ -248,3 +248,19 @@ def test_what_a_copy_tells_of_its_source() -> None:
     shown = url_without_credentials("https://h/c/b?sv=1&Snapshot=t&sig=s&X-Amz-Signature=y#part")
     assert shown == "https://h/c/b?Snapshot=t"
     assert url_without_credentials("https://h/c/b?sig=s") == "https://h/c/b"
+
+
+def test_a_large_blob_is_copied_to_itself_before_the_answer() -> None:
+    """B-CPY-12: a pending copy would have lost the only bytes at a restart."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        data = bytes(LARGE - 1) + b"1"
+        await do.put(on, "blob", data)
+        made = await do.start_copy(on, "blob", "blob")
+        assert made.copy_status == "success"
+        await on.held.of(CopySources).close()  # as a restart does
+        await swept(on, sweeper)
+        assert await do.read(on, "blob") == data
+
+    run(test)

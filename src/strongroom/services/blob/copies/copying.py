@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from strongroom import limits
+from strongroom.auth.request import Service
 from strongroom.clock import guid
 from strongroom.engines.base import Record, Ref
 from strongroom.errors import blob as blob_errors
@@ -105,7 +106,8 @@ class CopyResult(msgspec.Struct, frozen=True):
 
 
 async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
-    """Complete the copy of a small blob of this server at once; start any other as pending.
+    """Complete the copy of a small blob of this server at once, and that of a blob to itself. Start
+    any other as pending.
 
     Many clients use the copy without checking that it is complete. So the answer to a copy of a
     blob of this server waits a while for the copy to end, and then reports its state.
@@ -116,8 +118,7 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     delay = _delay(services.held.of(RehydrationDelays), call.input, source)
     if order.url:
         return await _begin(services, sources, call, source, order, delay)
-    size_bytes = source.size_bytes
-    at_once = size_bytes is not None and size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
+    at_once = _is_copied_at_once(call, source, order)
     if not at_once or sources.is_held(order.destination, call.target.blob):
         begun = await _begin(services, sources, call, source, order, delay)
         return await _wait_for_end(services, call, begun, answer_at)
@@ -128,6 +129,19 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
         raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
     finally:
         await source.close()
+
+
+def _is_copied_at_once(call: Call[CopyBlob], source: OpenBlob, order: CopyOrder) -> bool:
+    """Return whether the copy is complete before the answer.
+
+    A pending copy empties its destination. If that is its source too, the source could not be
+    opened again after a restart, and its bytes would be lost.
+    """
+    named = (order.service, order.generation, order.blob, order.snapshot, order.version)
+    own = (Service.BLOB.value, generation_of(call), call.target.blob, None, None)
+    if named == own and source.page is None:
+        return True
+    return source.size_bytes is not None and source.size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
 
 
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
