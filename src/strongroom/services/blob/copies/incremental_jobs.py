@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 
 import msgspec
 
+from strongroom import limits
 from strongroom.engines.base import Commit, Ref
 from strongroom.semantics.blob.pages import IncrementalCopy
 from strongroom.semantics.core import copies
@@ -130,11 +131,11 @@ class _IncrementalCopyRun:
             start += length
 
     async def resize(self) -> None:
-        """Clear the pages beyond the source's end."""
-        head = await self._head()
-        place = map_of(head.body, self._partition)
-        before = max(head.size_bytes, self._size_bytes)
-        await self._apply(extents.resize(self._services.store, place, before, self._size_bytes))
+        """Clear all pages beyond the source's end. A copy of a longer snapshot that did not end may
+        have written some beyond the end of the destination too."""
+        place = map_of((await self._head()).body, self._partition)
+        most = limits.PAGE_BLOB_BYTES_MAX
+        await self._apply(extents.resize(self._services.store, place, most, self._size_bytes))
 
     async def _apply(self, draft: Draft) -> None:
         async with draft:
