@@ -7,10 +7,14 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from strongroom.account_switches import Switches
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import blob as blob_errors
 from strongroom.errors.core import StorageError
+from strongroom.operations.blob import immutability
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
+from strongroom.services.blob.states import snapshots
+from strongroom.services.blob.states.immutability import SetHold
 from strongroom.services.blob.states.retention import PAST_PER_COMMIT
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
@@ -115,5 +119,30 @@ def test_a_base_with_snapshots_is_not_deleted_by_the_way() -> None:
         await do.delete(on, "b", ticks=ticks)
         await do.delete(on, "b")
         assert await do.read(on, "b") is None
+
+    run(test)
+
+
+@pytest.mark.parametrize("held", ["the blob", "its newest snapshot"])
+def test_nothing_goes_if_something_behind_the_first_snapshots_is_protected(
+    monkeypatch: pytest.MonkeyPatch, held: str
+) -> None:
+    """B-DEL-03: a refused deletion has deleted nothing, however many snapshots there are."""
+    monkeypatch.setattr(snapshots, "PAST_PER_COMMIT", 2)
+
+    async def test() -> None:
+        on, _ = await fresh()
+        on.switches = lambda account: Switches(immutability=True)
+        await do.put(on, "b", b"x")
+        taken = [await do.snapshot(on, "b") for _ in range(5)]
+        ticks = None if held == "the blob" else taken[-1]
+        await do.run(on, immutability.SET_HOLD, "b", SetHold(True), snapshot=ticks)
+        with pytest.raises(StorageError) as caught:
+            await do.delete(on, "b", INCLUDE)
+        assert caught.value.row is blob_errors.BLOB_IMMUTABLE_DUE_TO_LEGAL_HOLD
+        assert [await do.read(on, "b", one) for one in taken] == [b"x"] * 5
+        await do.run(on, immutability.SET_HOLD, "b", SetHold(False), snapshot=ticks)
+        await do.delete(on, "b", INCLUDE)
+        assert [await do.read(on, "b", one) for one in taken] == [None] * 5
 
     run(test)

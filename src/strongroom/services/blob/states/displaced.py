@@ -79,14 +79,21 @@ def head_to_modify(head: BlobRecord, state: BlobState, change: BlobChange) -> Bl
     return msgspec.structs.replace(head, body=body, shares=True, version=new_version(state, change))
 
 
-def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
-    """Delete the blob with all of its snapshots. Return whether it is permanently deleted."""
+def require_deletable(head: BlobRecord, state: BlobState) -> None:
+    """Refuse the deletion of a blob that is protected."""
     if _becomes_version(head, state):
         refuse_by_container(head, Attempt.DELETE, state)
         immutability.require_no_hold(head.immutability)
+    else:
+        refuse(head, Attempt.DELETE, state)
+
+
+def delete_head(head: BlobRecord, state: BlobState, change: BlobChange) -> bool:
+    """Delete the blob with all of its snapshots. Return whether it is permanently deleted."""
+    require_deletable(head, state)
+    if _becomes_version(head, state):
         change.remove_head(_move_to_version(head, state, change))
         return False
-    refuse(head, Attempt.DELETE, state)
     if not state.retention_days:
         change.remove_head()
         head.body.release(change, HEAD, alone=_is_only_user(head))

@@ -32,6 +32,7 @@ from strongroom.services.blob.states.displaced import (
     delete_past,
     drop_past,
     head_to_modify,
+    require_deletable,
     without_snapshots,
     without_version,
 )
@@ -136,8 +137,9 @@ async def delete_blob(services: Services, call: Call[DeleteBlob]) -> Deleted:
     """Delete the base blob, its snapshots, both, one snapshot, or one previous version.
 
     Base and snapshots are deleted in one commit. Of more than PAST_PER_COMMIT snapshots the oldest
-    are deleted in earlier commits, each checked like the last. A later commit may be refused
-    because the blob was written or leased meanwhile. The earlier ones stay in effect.
+    are deleted in earlier commits, each checked like the last. The first one also refuses what is
+    protected among all that go. A later commit may be refused because the blob was written, leased
+    or protected meanwhile. The earlier ones stay in effect.
 
     Module displaced.py decides whether a deleted state is kept.
     """
@@ -169,8 +171,9 @@ def _delete_one(request: DeleteBlob, state: BlobState, change: BlobChange) -> De
 
 
 async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
+    is_first = True
     while True:
-        listed = await _listed(services, call)
+        listed = await _listed(services, call, with_protected=is_first)
         try:
             decide = _DeleteListed(call.input, listed).decide
             deleted = await changing.change_blob(services, call, decide)
@@ -179,10 +182,12 @@ async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
             continue
         if listed.is_all:
             return deleted
+        is_first = False
 
 
 class _Listed(NamedTuple):
-    """The head's version, the oldest snapshots, and whether these are all.
+    """The head's version, the oldest snapshots, and whether these are all. `protected` are some
+    snapshots with a protection of their own, if they were requested and these are not all.
 
     Snapshots that are taken or deleted later give the head another version.
     """
@@ -190,6 +195,7 @@ class _Listed(NamedTuple):
     version: int | None
     snapshots: Sequence[tuple[Past, BlobRecord]]
     is_all: bool
+    protected: Sequence[tuple[Past, BlobRecord]]
 
 
 class _DeleteListed(msgspec.Struct, frozen=True):
@@ -204,11 +210,13 @@ class _DeleteListed(msgspec.Struct, frozen=True):
             raise _Stale
         if self.listed.is_all:
             return _delete(self.given, self.listed.snapshots, state, change)
+        for _, snapshot in self.listed.protected:
+            refuse(snapshot, Attempt.DELETE, state)
         _delete_some(self.given, self.listed.snapshots, state, change)
         return Deleted(not state.retention_days)
 
 
-async def _listed(services: Services, call: Call[Any]) -> _Listed:
+async def _listed(services: Services, call: Call[Any], *, with_protected: bool) -> _Listed:
     partition = keys.blob(generation_of(call), call.target.blob)
     (head,) = await services.store.read([Ref(partition, keys.HEAD_KEY)])
     most = PAST_PER_COMMIT
@@ -216,7 +224,15 @@ async def _listed(services: Services, call: Call[Any]) -> _Listed:
         services.store, partition, most + 1, lambda one: one.deletion is None
     )
     version = None if head is None else head.version
-    return _Listed(version, snapshots[:most], len(snapshots) <= most)
+    is_all = len(snapshots) <= most
+    guarded: Sequence[tuple[Past, BlobRecord]] = ()
+    if with_protected and not is_all:
+        guarded = await find_snapshots(services.store, partition, most, _is_guarded)
+    return _Listed(version, snapshots[:most], is_all, guarded)
+
+
+def _is_guarded(snapshot: BlobRecord) -> bool:
+    return snapshot.deletion is None and snapshot.immutability is not None
 
 
 def _delete_some(
@@ -229,6 +245,8 @@ def _delete_some(
     assert head is not None
     request.require_tier(head)
     refuse_pending_copy(head)
+    if deletion(request.snapshots, has_snapshots=True).base:
+        require_deletable(head, state)
     for past, snapshot in snapshots:
         delete_past(past, snapshot, state, change)
     change.put_head(without_snapshots(head, [snapshot for _, snapshot in snapshots], state))
