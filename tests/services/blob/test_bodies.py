@@ -7,6 +7,8 @@ import itertools
 
 import pytest
 
+from strongroom.engines.base import VERIFIED_BYTES_MAX
+from strongroom.engines.content_in_memory import ContentInMemory
 from strongroom.limits import INLINE_BODY_BYTES_MAX, RECORD_BODY_BYTES_MAX
 from strongroom.operations.blob import blob
 from strongroom.semantics.blob.snapshots import DeleteSnapshots
@@ -17,6 +19,7 @@ from strongroom.store.blob.bodies.body import Body
 from strongroom.store.blob.bodies.empty import Empty
 from strongroom.store.blob.bodies.in_record import InRecord
 from strongroom.store.blob.bodies.inline import Inline
+from strongroom.store.blob.bodies.readers import Reading
 from strongroom.store.blob.bodies.stored import Stored
 from strongroom.store.core import keys
 from strongroom.values import ByteRange
@@ -85,5 +88,32 @@ def test_a_body_that_replaces_another(before: int, after: int) -> None:
         await do.delete(on, "b", DeleteSnapshots.INCLUDE)
         await swept(on, sweeper)
         assert (len(do.left(on)[0]), do.left(on)[1]) == (1, []), "the container's record is left"
+
+    run(test)
+
+
+def test_a_body_that_is_in_one_part_by_now_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each such race would keep a file open for ever."""
+    real = ContentInMemory.close
+    closed: list[ContentInMemory] = []
+
+    def close(content: ContentInMemory) -> None:
+        closed.append(content)
+        real(content)
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await do.put_block(on, "b", text(1000, 1))
+        later = text(2 * VERIFIED_BYTES_MAX, 2)
+
+        async def replace(reading: Reading) -> None:
+            await do.put(on, "b", later)
+
+        monkeypatch.setattr(ContentInMemory, "close", close)
+        monkeypatch.setattr(Reading, "wait_for_mutations", replace)
+        found = await do.run(on, blob.GET_BLOB, "b", blobs.GetBlob())
+        closed.clear()
+        assert await do.received(found) == later
+        assert [content.size_bytes for content in closed] == [len(later)]
 
     run(test)

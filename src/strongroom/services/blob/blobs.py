@@ -6,8 +6,9 @@ Blob", "Get Blob", "Get Blob Properties" of the REST reference; reference sectio
 
 from __future__ import annotations
 
+import functools
 import hashlib
-from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -218,7 +219,15 @@ async def _open(
     async with with_reader(services, call) as (reading, view):
         opened = await _open_body(services, call, view, take)
         reading.left = opened.left
-        return view, msgspec.structs.replace(opened, close=reading.keep())
+        ends = (opened.close, reading.keep())
+        return view, msgspec.structs.replace(opened, close=functools.partial(_close_all, ends))
+
+
+def _close_all(ends: Sequence[Callable[[], None] | None]) -> None:
+    """The body may be in one part by now: then it has something to close too."""
+    for close in ends:
+        if close is not None:
+            close()
 
 
 async def _open_body(
