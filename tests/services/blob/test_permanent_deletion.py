@@ -11,7 +11,9 @@ from strongroom.services.blob.states.snapshots import DeleteBlob
 from strongroom.services.core import account
 from strongroom.services.core.account import SetServiceProperties
 from strongroom.services.core.runner import Services
+from strongroom.store.core.extents.model import LEAF_BYTES
 from tests.services import blob_calls as do
+from tests.services import page_calls
 from tests.services import version_calls as ver
 from tests.services.blob.test_versions import BODIES
 from tests.services.container_calls import call, run
@@ -21,8 +23,8 @@ from tests.services.sweeps import fresh, swept
 DAY_S = 24 * 60 * 60
 
 
-async def retain(on: Services) -> None:
-    policy = RetentionPolicy(True, 7, allow_permanent_delete=True)
+async def retain(on: Services, days: int = 7) -> None:
+    policy = RetentionPolicy(True, days, allow_permanent_delete=True)
     sections = SetServiceProperties(ServiceProperties(delete_retention=policy))
     await account.set_properties(on, call(sections, container=""))
 
@@ -96,6 +98,33 @@ def test_versions_of_a_blob_that_is_there_or_not(kind: str, stands: bool) -> Non
         assert await do.read(on, "b") == (content if stands else None)
         await ver.delete(on, "b", second)
         await purge(on, "b", version=second)
+        await swept(on, sweeper)
+        assert problems(on) == []
+
+    run(test)
+
+
+@pytest.mark.parametrize("is_permanent", [True, False])
+def test_a_deleted_blob_knows_that_its_newest_snapshot_is_gone(is_permanent: bool) -> None:
+    """B-DEL-05: else a change after its restoration leaves a content behind that nothing names."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await retain(on)
+        await page_calls.create(on, "p", LEAF_BYTES)
+        await page_calls.write(on, "p", 0, b"1" * LEAF_BYTES)
+        ticks = await do.snapshot(on, "p")
+        await page_calls.write(on, "p", 0, b"2" * 512)
+        await do.delete(on, "p", ticks=ticks)
+        await retain(on, 30)
+        await do.delete(on, "p")
+        if is_permanent:
+            await purge(on, "p", snapshot=ticks)
+        else:
+            on.store.advance(8 * DAY_S)
+        await swept(on, sweeper)
+        await ver.undelete(on, "p")
+        await page_calls.write(on, "p", 0, b"3" * LEAF_BYTES)
         await swept(on, sweeper)
         assert problems(on) == []
 

@@ -178,6 +178,7 @@ def _drop(
 ) -> None:
     """Drop the deleted head, and those of the snapshots and versions, that have expired."""
     deleted_head, dropped = state.deleted_head, list[BlobRecord]()
+    head = state.head or deleted_head
     for past, record in _kept(states, state):
         if is_over(record):
             drop_past(past, record, change)
@@ -185,12 +186,13 @@ def _drop(
     if deleted_head is not None and is_over(deleted_head):
         change.remove_head()
         deleted_head.body.release(change, HEAD, alone=False)
-    elif state.head is not None:
-        drop_bodies(state.head, dropped, change)
+    elif head is not None:
+        drop_bodies(head, dropped, change)
 
 
 def drop_bodies(head: BlobRecord, dropped: Sequence[BlobRecord], change: BlobChange) -> None:
-    """Write the head with its body adjusted to the loss of these snapshots and versions."""
+    """Write the head, which may be a soft-deleted one, with its body adjusted to the loss of these
+    snapshots and versions."""
     body = body_without(head, dropped)
     if body != head.body:
         change.put_head(msgspec.structs.replace(head, body=body))

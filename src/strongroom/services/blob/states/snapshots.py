@@ -285,7 +285,8 @@ async def delete_permanently(services: Services, call: Call[DeleteBlob]) -> Dele
 
 
 def _delete_for_good(request: DeleteBlob, state: BlobState, change: BlobChange) -> Deleted:
-    record, past, head = state.named, state.past, state.head
+    record, past = state.named, state.past
+    head = state.head or state.deleted_head
     assert record is not None
     if past is None:
         raise StorageError(blob_errors.OPERATION_NOT_ALLOWED_ON_ROOT_BLOB)
