@@ -19,7 +19,9 @@ from strongroom.services.blob.states.retention import PAST_PER_COMMIT
 from strongroom.services.core.runner import Services
 from strongroom.store.core import keys
 from tests.services import blob_calls as do
+from tests.services import version_calls as ver
 from tests.services.container_calls import run
+from tests.services.queue_calls import problems
 from tests.services.sweeps import fresh, swept
 
 INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
@@ -144,5 +146,24 @@ def test_nothing_goes_if_something_behind_the_first_snapshots_is_protected(
         await do.run(on, immutability.SET_HOLD, "b", SetHold(False), snapshot=ticks)
         await do.delete(on, "b", INCLUDE)
         assert [await do.read(on, "b", one) for one in taken] == [None] * 5
+
+    run(test)
+
+
+def test_a_snapshot_without_versioning_leaves_the_blob_the_version_that_it_is() -> None:
+    """B-VER-04: as no version it would become one with the same id, in place of the first."""
+
+    async def test() -> None:
+        on, sweeper = await ver.versioned()
+        first = await ver.put(on, "b", b"1" * BIG)
+        ver.switch(on, False)
+        await do.snapshot(on, "b")
+        assert await ver.ids(on, "b") == [first]
+        ver.switch(on, True)
+        last = await ver.put(on, "b", b"2" * BIG)
+        assert await ver.ids(on, "b") == [first, last]
+        assert await ver.read(on, "b", first) == b"1" * BIG
+        await swept(on, sweeper)
+        assert problems(on) == []
 
     run(test)

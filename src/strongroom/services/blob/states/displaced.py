@@ -15,7 +15,8 @@ without       | deleted snapshot           | given up | | previous version, by t
 
 The first column that applies decides. "Versions": the account makes versions, or did so when the
 head was written. A head that is a version is never lost because versioning was switched off. A head
-that is no version becomes one under the time of its last change.
+that is no version becomes one under the time of its last change. Snapshot Blob is no such change,
+so it makes a version only while the account makes versions.
 
 A soft-deleted head that a new head replaces is kept as a deleted snapshot until its own retention
 ends. The present retention does not matter. A blob of uncommitted blocks only has no state to keep.

@@ -32,6 +32,7 @@ from strongroom.services.blob.states.displaced import (
     delete_past,
     drop_past,
     head_to_modify,
+    new_version,
     require_deletable,
     without_snapshots,
     without_version,
@@ -93,7 +94,10 @@ def _create_snapshot(
     refuse_archived(head)
     refuse_incremental(head)
     refuse_by_container(head, Attempt.CHANGE, state)
-    head = head_to_modify(head, state, change)
+    if state.is_versioned:
+        head = head_to_modify(head, state, change)
+    # Otherwise the head stays the version that it is, if it is one. Its ETag stays: as no version,
+    # it would later become one of the same id.
     taken = msgspec.structs.replace(
         head, lease=None, snapshots=0, version=0, versions=0, tagged=0, immutability=None
     )
@@ -105,7 +109,8 @@ def _create_snapshot(
     change.put(keys.past(past), blob_records.BLOB.encode(taken))
     body = head.body.snapshot(change, state.found.records(body_reads), past)
     change.put_head(msgspec.structs.replace(head, body=body, snapshots=head.snapshots + 1))
-    return SnapshotCreated(change.stamp, taken.shown_etag, taken.modified, head.version)
+    version = new_version(state, change)
+    return SnapshotCreated(change.stamp, taken.shown_etag, taken.modified, version)
 
 
 class DeleteBlob(msgspec.Struct, frozen=True):
