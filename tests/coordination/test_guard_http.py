@@ -6,8 +6,10 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
+import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, make_server
@@ -304,6 +306,32 @@ def test_a_keeper_that_cannot_tell_lets_nobody_through() -> None:
     FenceWsgi(wsgi_application, full)(environ, lambda status, _: started.append(status))
     assert started == ["503 Service Unavailable"]
     assert done == []
+
+
+def test_a_database_that_is_away_lets_nobody_through(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    done.clear()
+    path = tmp_path / "fences.db"
+    keeper = sqlite_keeper(path, timeout_s=0.05)
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    started: list[str] = []
+    environ = {"REQUEST_METHOD": "PUT", "HTTP_FENCE": fence(1)}
+    scope = {"type": "http", "method": "PUT", "headers": [(b"fence", fence(1).encode())]}
+    asgi: Any = FenceAsgi(asgi_application, keeper)
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        FenceWsgi(wsgi_application, keeper)(environ, lambda status, _: started.append(status))
+        asyncio.run(asgi(scope, None, send))
+    assert started == ["503 Service Unavailable"]
+    assert sent[0]["status"] == 503
+    assert b"locked" not in sent[1]["body"] and "locked" in caplog.text
+    assert done == []
+    assert keeper.admit("invoices", 1) == 1
 
 
 def test_a_fence_that_is_not_required_is_still_checked() -> None:

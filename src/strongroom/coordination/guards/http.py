@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ from strongroom.coordination.guards.keepers import FenceKeeper
 from strongroom.coordination.schema.names import escape, unescape
 from strongroom.coordination.schema.records import FENCE_MAX
 
+log = logging.getLogger("strongroom.coordination")
 HEADER: Final = "Fence"
 ENVIRON_KEY: Final = "strongroom.fence"
 """Where the application finds the `Token` that was admitted: in the environ, in the scope."""
@@ -178,6 +180,10 @@ class _FenceCheck:
             seen = self.keeper.admit(token.name, token.fence)
         except CoordinationError as error:
             return _refusal(503, "Service Unavailable", f"no fence can be admitted: {error}")
+        except Exception:
+            # An error of the database's driver. Its text is for the log only: it may name the host.
+            log.exception("the keeper of fences failed; the request is refused")
+            return _refusal(503, "Service Unavailable", "no fence can be admitted now")
         if seen <= token.fence:
             return None
         refused = FencedOut(token.name, token.fence, seen, "this server")
