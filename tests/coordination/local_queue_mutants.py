@@ -42,7 +42,8 @@ def _deadline_from_answer(self: Acquisition, record: LockRecord) -> float:
 
 def _hand_on(self: LockKeeper, reason: str) -> None:
     """A hold that was lost is handed to the next in line."""
-    entry = Entry(encode_lock(self.record), self.version, note=_LOST)
+    record, version = self._last_known
+    entry = Entry(encode_lock(record), version, note=_LOST)
     if not self._context.lines.hand_over(self._place, lambda: entry, None):
         self._context.lines.leave(self._place)
 
@@ -86,7 +87,8 @@ def _keep_owner(self: Acquisition, record: LockRecord) -> Any:
 
 def _hand_over_whatever(self: LockKeeper) -> bool:
     """The holder hands over although its record shows another client in the queue."""
-    entry = Entry(encode_lock(self.record), self.version)
+    record, version = self._last_known
+    entry = Entry(encode_lock(record), version)
     return self._context.lines.hand_over(self._place, lambda: entry, None)
 
 

@@ -70,9 +70,9 @@ def _others_wall_clock(self: Acquisition, observed: Any, entry: Entry, record: L
 
 
 def _keep_with_wall_clock(self: LockKeeper, hold: Hold) -> Steps[bool]:
-    now = self._context.clock.wall_text()
-    record = replace(self.record, seq=self._next_seq(), since=now)
-    return (yield from self._store(hold, record))
+    now, (record, version) = self._context.clock.wall_text(), self._last_known
+    record = replace(record, seq=self._next_seq(), since=now)
+    return (yield from self._store(hold, record, version))
 
 
 def _same_fence(self: Acquisition, fence: int, queue: tuple[Waiter, ...]) -> LockRecord:
@@ -96,7 +96,7 @@ def _blind_give(self: LockKeeper, hold: Hold) -> Steps[bool]:
         while True:
             entry = yield from get(self._key, self._timeout_s)
             version = entry.version if entry else None
-            value = encode_lock(self.record.tombstone(self._next_seq()))
+            value = encode_lock(self._last_known[0].tombstone(self._next_seq()))
             outcome = yield from cas(self._key, version, value, self._timeout_s)
             if isinstance(outcome, Applied):
                 return True
@@ -111,7 +111,7 @@ def _forget_fence(self: LockRecord, seq: int) -> LockRecord:
     return replace(self, owner=None, seq=seq, fence=0)
 
 
-def _conflict_is_loss(self: LockKeeper, hold: Hold, entry: Entry | None) -> bool:
+def _conflict_is_loss(self: LockKeeper, hold: Hold, entry: Entry | None, version: str) -> bool:
     """A renewal that conflicts, or has no answer, counts as a loss."""
     hold.lose("the renewal was refused")
     return False
@@ -123,30 +123,32 @@ def _revive(self: Hold, deadline_s: float) -> None:
     self.state = HELD
 
 
-def _renewal_unknown_is_success(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
+def _renewal_unknown_is_success(
+    self: LockKeeper, hold: Hold, record: LockRecord, version: str
+) -> Steps[bool]:
     """A renewal whose answer was lost counts as applied."""
     sent_s = self._context.clock.boot_s()
     self._sent[record.seq] = sent_s
     try:
         value = encode_lock(record)
         terms = self._terms(LeaseAction.RENEW)
-        outcome = yield from cas(self._key, self.version, value, self._timeout_s, terms)
+        outcome = yield from cas(self._key, version, value, self._timeout_s, terms)
         if isinstance(outcome, Applied | Unknown):
             if isinstance(outcome, Applied):
-                self.record, self.version = record, outcome.version
+                self._last_known = (record, outcome.version)
             hold.extend(sent_s + record.ttl_s)
             return True
         entry = yield from get(self._key, self._timeout_s)
     except StoreUnavailable:
         return False
-    return self._update_from_record(hold, entry)
+    return self._update_from_record(hold, entry, version)
 
 
-def _old_version(self: LockKeeper, hold: Hold, record: LockRecord) -> Steps[bool]:
+def _old_version(self: LockKeeper, hold: Hold, record: LockRecord, version: str) -> Steps[bool]:
     """A renewal forgets the version that it wrote, and does not read it again."""
     sent_s = self._context.clock.boot_s()
     try:
-        outcome = yield from cas(self._key, self.version, encode_lock(record), self._timeout_s)
+        outcome = yield from cas(self._key, version, encode_lock(record), self._timeout_s)
     except StoreUnavailable:
         return False
     if isinstance(outcome, Applied):

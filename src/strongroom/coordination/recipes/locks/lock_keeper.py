@@ -61,7 +61,9 @@ class LockKeeper:
         shows_waiters: bool,
     ) -> None:
         self._context, self._place, self._key, self._nonce = context, place, place.key, place.nonce
-        self.record, self.version, self._shows_waiters = record, version, shows_waiters
+        # One attribute for both: renewal, proclamation and release may run in several threads.
+        self._last_known = (record, version)
+        self._ttl_s, self._shows_waiters = record.ttl_s, shows_waiters
         self._numbers = itertools.count(record.seq + 1)
         self._sent: dict[int, float] = {}
         self._timeout_s = context.rules.attempt_timeout_s(record.ttl_s)
@@ -71,14 +73,16 @@ class LockKeeper:
         self._context.lines.leave(self._place)
 
     def renew(self, hold: Hold) -> Steps[bool]:
-        record = replace(self.record, seq=self._next_seq())
-        return (yield from self._store(hold, record))
+        record, version = self._last_known
+        return (yield from self._store(hold, replace(record, seq=self._next_seq()), version))
 
     def set_value(self, hold: Hold, value: Any) -> Steps[bool]:
         """Return whether the value is known to be stored."""
         for _ in range(_SET_TRIES):
-            record = replace(self.record, seq=self._next_seq(), value=value)
-            if (yield from self._store(hold, record)) and self.record.value == value:
+            record, version = self._last_known
+            record = replace(record, seq=self._next_seq(), value=value)
+            is_stored = yield from self._store(hold, record, version)
+            if is_stored and self._last_known[0].value == value:
                 return True
             if not hold.active:
                 return False
@@ -87,39 +91,36 @@ class LockKeeper:
     def _next_seq(self) -> int:
         return next(self._numbers)
 
-    def _store(self, hold: Hold, record: LockRecord) -> Steps[bool]:
-        clock = self._context.clock
-        sent_s = clock.boot_s()
-        self._sent[record.seq] = sent_s
+    def _store(self, hold: Hold, record: LockRecord, version: str) -> Steps[bool]:
+        """Write a record over the version that it was made from."""
+        sent_s = self._sent[record.seq] = self._context.clock.boot_s()
+        terms = self._terms(LeaseAction.RENEW)
         try:
             outcome = yield from cas(
-                self._key,
-                self.version,
-                encode_lock(record),
-                self._timeout_s,
-                self._terms(LeaseAction.RENEW),
+                self._key, version, encode_lock(record), self._timeout_s, terms
             )
             if isinstance(outcome, Applied):
-                self.record, self.version = record, outcome.version
-                self._prolong(hold, record)
+                self._last_known = (record, outcome.version)
+                self._prolong(hold, record.seq, sent_s)
                 return True
             entry = yield from get(self._key, self._timeout_s)
         except StoreUnavailable as error:
             hold.last_error = str(error) or "the store did not answer"
             return False
-        return self._update_from_record(hold, entry)
+        return self._update_from_record(hold, entry, version)
 
-    def _prolong(self, hold: Hold, record: LockRecord) -> None:
-        sent_s = self._sent.get(record.seq)
-        if sent_s is None:
-            return  # the record is from an older write: it prolongs nothing
-        self._sent = {seq: at for seq, at in self._sent.items() if seq > record.seq}
+    def _prolong(self, hold: Hold, seq: int, sent_s: float) -> None:
+        self._sent = {number: at for number, at in list(self._sent.items()) if number > seq}
         received_s, server_clock = self._context.clock.boot_s(), self._context.promises.server_lease
         rules = self._context.rules
-        hold.extend(rules.holder_deadline_s(sent_s, received_s, record.ttl_s, server_clock))
+        hold.extend(rules.holder_deadline_s(sent_s, received_s, self._ttl_s, server_clock))
 
-    def _update_from_record(self, hold: Hold, entry: Entry | None) -> bool:
+    def _update_from_record(self, hold: Hold, entry: Entry | None, version: str) -> bool:
         """Update the hold from the record, read after a write that did not clearly succeed.
+
+        Arguments:
+            entry: the record as it was read.
+            version: the version that the write expected.
 
         Returns:
             whether a write of this keeper was applied after all, and the hold is still active.
@@ -134,24 +135,26 @@ class LockKeeper:
         if entry.expires_in_s is not None and entry.expires_in_s <= 0:
             hold.lose("it expired by the store's clock")
             return False
-        if entry.version == self.version:
+        if entry.version == version:
             return False  # not applied, or not yet; the next try will tell
-        was_applied = record.seq in self._sent
-        self.record, self.version = record, entry.version
-        self._prolong(hold, record)
-        return was_applied and hold.active
+        self._last_known = (record, entry.version)
+        sent_s = self._sent.get(record.seq)
+        if sent_s is None:
+            return False  # the record is from an older write: it prolongs nothing
+        self._prolong(hold, record.seq, sent_s)
+        return hold.active
 
     def _terms(self, action: LeaseAction) -> LeaseTerms | None:
         if not self._context.promises.server_lease:
             return None
-        return LeaseTerms(action, self.record.ttl_s, self._nonce)
+        return LeaseTerms(action, self._ttl_s, self._nonce)
 
     def release(self, hold: Hold) -> Steps[bool]:
         """If another caller of this client is next, its write ends the hold instead, and nothing is
         sent here. If the release fails, the hold is left to expire."""
         if self._hand_over():
             return True
-        retries = ReleaseRetries(self._context, self.record.ttl_s)
+        retries = ReleaseRetries(self._context, self._ttl_s)
         try:
             while retries.begin_attempt():
                 try:
@@ -169,19 +172,20 @@ class LockKeeper:
             self._context.lines.leave(self._place)
 
     def _hand_over(self) -> bool:
-        if self.record.queue:
+        record, version = self._last_known
+        if record.queue:
             return False  # another client is first
-        ttl_s = None if self._shows_waiters else self.record.ttl_s
-        return self._context.lines.hand_over(self._place, self._entry, ttl_s)
-
-    def _entry(self) -> Entry:
-        return Entry(encode_lock(self.record), self.version)
+        ttl_s = None if self._shows_waiters else self._ttl_s
+        return self._context.lines.hand_over(
+            self._place, lambda: Entry(encode_lock(record), version), ttl_s
+        )
 
     def _release_once(self, retries: ReleaseRetries) -> Steps[ReleaseAttempt]:
-        tombstone = self.record.tombstone(self._next_seq())
+        known, version = self._last_known
+        tombstone = known.tombstone(self._next_seq())
         value = encode_lock(tombstone)
         outcome = yield from cas(
-            self._key, self.version, value, retries.timeout_s, self._terms(LeaseAction.RELEASE)
+            self._key, version, value, retries.timeout_s, self._terms(LeaseAction.RELEASE)
         )
         if isinstance(outcome, Applied):
             self._context.cache_entry(self._key, Entry(value, outcome.version), tombstone)
@@ -191,14 +195,14 @@ class LockKeeper:
             return ReleaseAttempt.NOT_OURS
         record = decode_lock(self._key, entry.value)
         if record.owner != self._nonce:
-            is_released = record.fence == self.record.fence and record.owner is None
+            is_released = record.fence == known.fence and record.owner is None
             return ReleaseAttempt.DONE if is_released else ReleaseAttempt.NOT_OURS
-        lost_race = entry.version != self.version  # a client entered the queue: try again at once
-        self.record, self.version = record, entry.version
+        lost_race = entry.version != version  # a client entered the queue: try again at once
+        self._last_known = (record, entry.version)
         return ReleaseAttempt.RACED if lost_race else ReleaseAttempt.UNKNOWN
 
     def watch_for_loss(self, hold: Hold) -> Steps[None]:
-        backoff, version = Backoff(self._context), self.version
+        backoff, version = Backoff(self._context), self._last_known[1]
         while hold.active:
             outcome = yield from await_change(
                 self._context, self._key, version, _ALERT_S, backoff, self._timeout_s
