@@ -110,6 +110,10 @@ class LeaderWatch:
             self._observation = observed_record(self._context, self._key, outcome, sent_s)
         elif observed is None or ends_by_store_clock(self._context, observed):
             self._observation = None  # only a new read shows what the store's own clock says
+        elif self._view()[0] != self._last:
+            # The leader may have renewed while the store did not answer this observer. Only a new
+            # read shows that it is gone.
+            self._observation = None
 
     def _view(self) -> tuple[LeaderView, float]:
         """Return who leads, and for how many seconds that need not be judged again."""

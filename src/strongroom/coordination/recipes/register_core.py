@@ -235,13 +235,7 @@ def wait_steps(
             if state is None:
                 state = yield from read_steps(context, key)
             else:
-                sent_s = clock.monotonic_s()
-                wait_s = min(left_s, state.left_s) if state.present else left_s
-                outcome = yield from await_change(
-                    context, key, state.version, wait_s, backoff, TIMEOUT_S
-                )
-                entry = state.entry if outcome is UNCHANGED else outcome
-                state = _state_of(context, key, entry, sent_s)
+                state = yield from _next_state(context, key, state, left_s, backoff)
         except StoreUnavailable as error:
             yield Sleep(min(max(0.0, left_s), backoff.retry_delay_s(error)))
         if state is not None:
@@ -252,6 +246,24 @@ def wait_steps(
                 return False, _versioned(state)
         elif left_s <= 0:
             return False, None
+
+
+def _next_state(
+    context: RecipeContext, key: str, state: _RegisterState, left_s: float, backoff: Backoff
+) -> Steps[_RegisterState]:
+    """Return the state after a change, or after a part of the wait.
+
+    Raises:
+        StoreUnavailable: the TTL seems to be over, and the store does not say whether it is. The
+            value may have been written again while the store did not answer.
+    """
+    sent_s = context.clock.monotonic_s()
+    known = _state_of(context, key, state.entry, sent_s)
+    if state.present and not known.present:
+        return (yield from read_steps(context, key))
+    wait_s = min(left_s, known.left_s) if known.present else left_s
+    outcome = yield from await_change(context, key, state.version, wait_s, backoff, TIMEOUT_S)
+    return known if outcome is UNCHANGED else _state_of(context, key, outcome, sent_s)
 
 
 def _versioned(state: _RegisterState) -> Versioned | None:
