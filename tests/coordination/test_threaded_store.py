@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -157,3 +158,38 @@ def test_a_hold_is_renewed_while_a_crowd_waits_for_other_locks() -> None:
                 await asyncio.gather(*waiting, return_exceptions=True)
 
     asyncio.run(main())
+
+
+def test_whoever_waits_when_the_client_is_closed_is_told_so() -> None:
+    """Some calls run on threads then, others have not begun; the watches end by themselves."""
+
+    async def close() -> None:
+        store = Slow(slow_reads=True)
+        reads = ThreadedStore(store)
+        calls = [asyncio.create_task(reads.get("k", PATIENCE_S)) for _ in range(CROWD)]
+        await until(lambda: store.began.acquire(blocking=False))
+        await asyncio.sleep(0)
+        await reads.close()
+        later = await asyncio.gather(
+            reads.get("k", PATIENCE_S), reads.watch("k", None, 1), return_exceptions=True
+        )
+        store.over.set()
+        outcomes = await asyncio.gather(*calls, return_exceptions=True)
+        assert {type(outcome) for outcome in outcomes} == {type(None), coord.ClientClosed}
+        assert [type(outcome) for outcome in later] == [coord.ClientClosed] * 2
+
+    asyncio.run(close())
+
+
+def test_a_waiter_for_a_lock_is_told_that_its_client_was_closed(tmp_path: Path) -> None:
+    async def wait() -> None:
+        url = tmp_path.as_uri()
+        with coord.connect(url) as holder, coord.connect(url) as other, holder.lock("x"):
+            waiting = asyncio.create_task(other.aio.lock("x").acquire())
+            await asyncio.sleep(0.05)
+            await other.aio.close()
+            with pytest.raises(coord.ClientClosed, match="was closed"):
+                async with asyncio.timeout(PATIENCE_S):
+                    await waiting
+
+    asyncio.run(wait())

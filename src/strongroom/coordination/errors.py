@@ -6,6 +6,8 @@ write (effects.py). A lost race is an outcome of a write, not an error.
 
 from __future__ import annotations
 
+from typing import Final
+
 
 class CoordinationError(Exception):
     """The base class of every error of this package."""
@@ -84,6 +86,10 @@ class OutcomeUnknown(CoordinationError):
 
 class StoreRefused(CoordinationError):
     """The store refuses the request, and a retry will not help: credentials, permissions, input."""
+
+
+USED_AFTER_CLOSE: Final = "this client was closed; connect() gives another one"
+"""The text of `ClientClosed` for a client that its program has closed."""
 
 
 class ClientClosed(StoreRefused):

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strongroom.coordination.drivers.threads import CLOSED, USED_AFTER_CLOSE
+from strongroom.coordination.drivers.threads import CLOSED
 from strongroom.coordination.drivers.watchdog import Watchdog
 from strongroom.coordination.effects import (
     AwaitSignal,
@@ -26,7 +26,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watch,
 )
-from strongroom.coordination.errors import Unsupported
+from strongroom.coordination.errors import USED_AFTER_CLOSE, Unsupported
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.session.handles import Hold, log

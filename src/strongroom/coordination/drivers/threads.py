@@ -26,6 +26,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watch,
 )
+from strongroom.coordination.errors import USED_AFTER_CLOSE
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.session.handles import Hold, log
@@ -35,7 +36,6 @@ from strongroom.coordination.store import Store
 
 T = TypeVar("T")
 CLOSED: Final = "the client was closed"
-USED_AFTER_CLOSE: Final = "this client was closed; connect() gives another one"
 
 
 def run_steps(steps: Steps[T], perform: Callable[[Effect], Any]) -> T:

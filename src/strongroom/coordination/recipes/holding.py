@@ -20,9 +20,10 @@ from types import TracebackType
 from typing import Any, Final, Literal, Self, get_args
 
 from strongroom.coordination.drivers.event_loop import AsyncDriver
-from strongroom.coordination.drivers.threads import USED_AFTER_CLOSE, SyncDriver
+from strongroom.coordination.drivers.threads import SyncDriver
 from strongroom.coordination.effects import Steps
 from strongroom.coordination.errors import (
+    USED_AFTER_CLOSE,
     AlreadyHeld,
     ClientClosed,
     CoordTimeout,

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Final, ParamSpec, TypeVar
 
 from strongroom.coordination.clock import SystemClocks
 from strongroom.coordination.effects import CasOutcome, Entry, LeaseTerms, Watched
+from strongroom.coordination.errors import USED_AFTER_CLOSE, ClientClosed
 from strongroom.coordination.store import AsyncStore, Promises, Store
 
 P = ParamSpec("P")
@@ -56,9 +57,10 @@ class ThreadedStore:
         self._watches = _pool(watches, "watch")
         self._free_watches = threading.Semaphore(watches)
         self._clock = SystemClocks()
+        self._closed = False
 
     async def get(self, key: str, timeout_s: float) -> Entry | None:
-        return await _run_on(self._reads, self._store.get, key, timeout_s)
+        return await self._run_on(self._reads, self._store.get, key, timeout_s)
 
     async def cas(
         self,
@@ -70,15 +72,16 @@ class ThreadedStore:
         note: str = "",
     ) -> CasOutcome:
         cas = self._store.cas
-        return await _run_on(self._writes, cas, key, expected, value, timeout_s, lease, note)
+        return await self._run_on(self._writes, cas, key, expected, value, timeout_s, lease, note)
 
     async def delete(self, key: str, expected: str, timeout_s: float) -> CasOutcome:
-        return await _run_on(self._writes, self._store.delete, key, expected, timeout_s)
+        return await self._run_on(self._writes, self._store.delete, key, expected, timeout_s)
 
     async def list_keys(self, prefix: str, timeout_s: float) -> list[str]:
-        return await _run_on(self._reads, self._store.list_keys, prefix, timeout_s)
+        return await self._run_on(self._reads, self._store.list_keys, prefix, timeout_s)
 
     async def watch(self, key: str, version: str | None, timeout_s: float) -> Watched:
+        self._refuse_closed()
         if not self._free_watches.acquire(blocking=False):
             return await self._poll_later(key, timeout_s)
         try:
@@ -88,7 +91,7 @@ class ThreadedStore:
             raise
         # The watch of a cancelled caller runs on; its thread is free only when the watch ends.
         watching.add_done_callback(lambda _: self._free_watches.release())
-        return await asyncio.wrap_future(watching)
+        return await self._outcome(watching)
 
     async def _poll_later(self, key: str, timeout_s: float) -> Watched:
         """Poll once instead of a watch: return the entry after a pause. A watch may end early."""
@@ -102,15 +105,32 @@ class ThreadedStore:
         return self._store.promises()
 
     async def close(self) -> None:
+        self._closed = True
         for pool in (self._writes, self._reads, self._watches):
             pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _run_on(
+        self, pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        self._refuse_closed()
+        return await self._outcome(pool.submit(call, *args, **kwargs))
+
+    async def _outcome(self, running: Future[T]) -> T:
+        """Wait for a call on a thread. Raises: ClientClosed: `close` came before it had begun."""
+        future = asyncio.wrap_future(running)
+        try:
+            return await future
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if not self._closed or (task is not None and task.cancelling()):
+                raise
+            # Nobody has cancelled the caller, which must not end as if somebody had.
+            raise ClientClosed(USED_AFTER_CLOSE) from None
+
+    def _refuse_closed(self) -> None:
+        if self._closed:
+            raise ClientClosed(USED_AFTER_CLOSE)
 
 
 def _pool(threads: int, what: str) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(threads, thread_name_prefix=f"coordination-{what}")
-
-
-async def _run_on(
-    pool: ThreadPoolExecutor, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    return await asyncio.wrap_future(pool.submit(call, *args, **kwargs))
