@@ -252,6 +252,24 @@ def test_listeners_of_a_topic_share_a_line_until_the_last_one_goes() -> None:
     until(lambda: threads() == 0, "a thread is left")
 
 
+def test_a_topic_without_a_thread_is_begun_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system started no more threads for a while."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    scripted, heard = Scripted([]), threading.Semaphore(0)
+    hints = BusHints(scripted)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start new thread"):
+            hints.subscribe("t", lambda: None)
+    stop = hints.subscribe("t", lambda: heard.release())
+    assert heard.acquire(timeout=30)
+    stop()
+    until(lambda: threads() == 0, "a thread is left")
+
+
 def test_trouble_is_said_once_until_it_is_over(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "strongroom.coordination")
     away = BusUnavailable("scripted://bus does not answer")

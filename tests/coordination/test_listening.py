@@ -184,6 +184,23 @@ def test_whoever_is_not_told_reads(room: Room) -> None:
     assert value.looks > 2
 
 
+def test_a_hub_without_a_thread_is_begun_anew(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The system started no more threads for a while: whoever waited then polls at once."""
+
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        with room.registered("a") as early:
+            assert not early.is_subscribed(0)
+            assert early.wait(0)
+    with room.registered("a") as later:
+        assert later.is_subscribed(20)
+    assert len(room.connections) == 1
+    room.hub.close()
+
+
 def test_a_connection_that_ends_makes_waiters_look_and_read(room: Room) -> None:
     value = Value()
     with ThreadPoolExecutor(1) as pool, room.registered("a") as subscriber:

@@ -206,22 +206,25 @@ class BusHints:
         self, topic: str, heard: Callable[[], None], listening: Callable[[], None]
     ) -> Callable[[], None]:
         with self._lock:
-            listeners = self._topics.get(topic)
-            is_new = listeners is None
-            if listeners is None:
-                listeners = self._topics[topic] = TopicListeners(topic)
+            known = self._topics.get(topic)
+            listeners = TopicListeners(topic) if known is None else known
             token = listeners.add(heard, listening)
-        if is_new:
-            threading.Thread(
-                target=self._listen_until_closed,
-                args=(listeners,),
-                name="coordination-hints",
-                daemon=True,
-            ).start()
-        elif listeners.is_subscribed:
+            if known is None:
+                self._start(listeners)
+        if known is not None and listeners.is_subscribed:
             listening()
         topics = self._topics
         return lambda: self._stop(topics, listeners, token)
+
+    def _start(self, listeners: TopicListeners) -> None:
+        """Begin to listen. Raises: RuntimeError: the system starts no more threads."""
+        threading.Thread(
+            target=self._listen_until_closed,
+            args=(listeners,),
+            name="coordination-hints",
+            daemon=True,
+        ).start()
+        self._topics[listeners.topic] = listeners
 
     def _stop(
         self, topics: dict[str, TopicListeners], listeners: TopicListeners, token: object

@@ -131,9 +131,15 @@ class NotificationHub:
     def _start(self) -> None:
         self._wake, waker = socket.socketpair()
         self._wake.setblocking(False)
-        threading.Thread(
+        thread = threading.Thread(
             target=self._serve, args=(self._wake, waker), name="coordination-listen", daemon=True
-        ).start()
+        )
+        try:
+            thread.start()
+        except RuntimeError as error:  # the system starts no more threads
+            log.info("no change notifications (%s): waiters poll", error)
+            waker.close()
+            self._stop()
 
     def _serve(self, wake: socket.socket, waker: socket.socket) -> None:
         connection: NotificationConnection | None = None
