@@ -1,31 +1,43 @@
-"""An observer that the store does not answer takes nobody for dead, however long that lasts."""
+"""Whoever the store does not answer takes nobody for dead, and gives up its own place later."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from strongroom.coordination import StoreUnavailable
+import pytest
+
+from strongroom.coordination import CoordTimeout, StoreUnavailable
 from strongroom.coordination.clock import ManualClocks
 from strongroom.coordination.clock_rules import ClockRules
 from strongroom.coordination.drivers.threads import run_steps
-from strongroom.coordination.effects import UNCHANGED, Applied, Effect, Get, Sleep, Steps, Watch
+from strongroom.coordination.effects import (
+    UNCHANGED,
+    Applied,
+    Cas,
+    Effect,
+    Get,
+    Sleep,
+    Steps,
+    Watch,
+)
 from strongroom.coordination.recipes.election_core import LeaderWatch
 from strongroom.coordination.recipes.register_core import wait_steps
+from strongroom.coordination.recipes.slots.barrier_core import Arrival, decode_barrier
 from strongroom.coordination.schema.records import LockRecord, encode_document, encode_lock
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.stores.memory import MemoryStore
 
 T = TypeVar("T")
 _TTL_S = 15.0
-_LEADER, _VALUE = "election/e", "register/r"
+_LEADER, _VALUE, _BARRIER = "election/e", "register/r", "barrier/b"
 
 
 class World:
-    """One observer in virtual time. It is cut off from the store between two times.
+    """One participant in virtual time. It is cut off from the store between two times.
 
     Arguments:
-        others: is called before each of the observer's requests. The others still reach the store.
+        others: is called before each of its requests. The others still reach the store.
     """
 
     def __init__(self, others: Callable[[World], None] = lambda world: None) -> None:
@@ -53,6 +65,8 @@ class World:
             raise StoreUnavailable("cut off")
         if isinstance(effect, Get):
             return self.store.get(effect.key, effect.timeout_s)
+        if isinstance(effect, Cas):
+            return self.store.cas(*effect)
         assert isinstance(effect, Watch)
         entry = self.store.get(effect.key, effect.timeout_s)
         if (entry and entry.version) != effect.version:
@@ -105,3 +119,23 @@ def test_a_value_that_cannot_be_seen_is_not_over() -> None:
     changed, seen = world.run(wait_steps(world.context, _VALUE, version.version, None))
     assert changed and seen is None
     assert not world.is_cut_off
+
+
+def test_a_party_that_gives_up_in_an_outage_is_not_counted_afterwards() -> None:
+    world = World()
+    arrival = Arrival(world.context, _BARRIER, "b", 2, _TTL_S)
+    world.cut_off(4.5, 2)
+    with pytest.raises(CoordTimeout):
+        world.run(arrival.steps(5))
+    entry = world.store.get(_BARRIER, 1)
+    assert entry is not None and decode_barrier(_BARRIER, entry.value).slots == ()
+    assert not world.is_cut_off
+
+
+def test_a_party_that_gives_up_in_a_long_outage_is_left_to_expire() -> None:
+    world = World()
+    arrival = Arrival(world.context, _BARRIER, "b", 2, _TTL_S)
+    world.cut_off(4.5, 10 * _TTL_S)
+    with pytest.raises(CoordTimeout):
+        world.run(arrival.steps(5))
+    assert world.is_cut_off

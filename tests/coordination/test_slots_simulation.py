@@ -18,6 +18,8 @@ from tests.coordination.slot_mutants import MUTANTS, first_kill
 
 # In these, taken together, each kind of loss happens.
 SEEDS = range(2, 4)
+BARRIER_SEEDS = range(10, 12)
+"""In these a party was away for longer than its TTL while the others went on."""
 MUTANT_SEEDS = 150
 
 
@@ -46,13 +48,13 @@ def test_a_wrong_rule_is_caught(name: str) -> None:
 
 @pytest.mark.parametrize("watch", [True, False])
 def test_barriers_hold_under_faults(watch: bool) -> None:
-    reports = [run_barrier(seed, watch) for seed in SEEDS]
+    reports = [run_barrier(seed, watch) for seed in BARRIER_SEEDS]
     assert [report for report in reports if report.violations] == []
     totals: Counter[str] = Counter()
     for report in reports:
         totals.update(dict(report.counts))
-    assert totals["passed"] > len(SEEDS) * 100
-    assert totals["broken"] > 0 and totals["gave up"] > len(SEEDS)
+    assert totals["passed"] > len(BARRIER_SEEDS) * 100
+    assert totals["broken"] > 0 and totals["gave up"] > len(BARRIER_SEEDS)
 
 
 def any_barrier_fails() -> bool:

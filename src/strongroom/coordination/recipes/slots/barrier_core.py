@@ -46,7 +46,7 @@ from strongroom.coordination.recipes.slots.slot_records import (
     slots_json,
     slots_of,
 )
-from strongroom.coordination.recipes.waiting import Backoff, WriteRetries, await_change
+from strongroom.coordination.recipes.waiting import Backoff, ReleaseRetries, await_change
 from strongroom.coordination.schema.records import DECODE_ERRORS, decode_document, encode_document
 from strongroom.coordination.session.context import RecipeContext
 
@@ -54,7 +54,6 @@ KIND: Final = "barrier"
 _TRIPS_MAX: Final = 64
 _OWNERS_MAX: Final = 400
 """The record remembers so many trips, or those of so many parties, whichever is less."""
-_WITHDRAW_TRIES: Final = 8
 _LOST_RACES_MAX: Final = 3
 _RECHECK_S: Final = 1.0
 
@@ -366,15 +365,20 @@ class Arrival:
             yield Sleep(self._backoff.retry_delay_s())
 
     def _withdraw(self) -> Steps[int | None]:
-        """Give up this party's place; return the place if the barrier tripped with it meanwhile."""
+        """Give up this party's place; return the place if the barrier tripped with it meanwhile.
+
+        It is tried again for a while if the store does not answer, as a release is. The others
+        would go on with a party that has given up.
+        """
         if self._generation is None and not self._has_unknown_write:
             return None
-        retries = WriteRetries(self._context, _WITHDRAW_TRIES)
+        retries = ReleaseRetries(self._context, self._ttl_s)
         while retries.begin_attempt():
             try:
                 observed = yield from self._read()
                 if observed is None:
-                    return None
+                    yield retries.pause(is_failure=True)
+                    continue
                 index = observed.record.index_of(self.nonce)
                 slots = tuple(s for s in observed.record.slots if s.owner != self.nonce)
                 may_still_apply = (
@@ -386,6 +390,9 @@ class Arrival:
                     return index
                 value = encode_barrier(replace(observed.record, slots=slots), self._context.nonce())
                 outcome = yield from cas(self._key, observed.version, value, self._timeout_s)
+            except StoreUnavailable:
+                yield retries.pause(is_failure=True)
+                continue
             except CoordinationError:
                 return None
             if isinstance(outcome, Applied):
