@@ -23,14 +23,16 @@ _STEADY_S = 12.0
 
 
 def stale() -> None:
-    """It answers reads from its memory, for a short time."""
+    """It answers reads of what is there from its memory, for a short time. What was missing is
+    looked for again, so that the defect does not show before the histories begin."""
     read, known = PostgresEngine.read, dict[tuple[Ref, ...], tuple[float, list[Record | None]]]()
 
     async def from_memory(self: PostgresEngine, reads: Sequence[Ref]) -> list[Record | None]:
         key, now = tuple(reads), time.monotonic()
-        if key not in known or known[key][0] < now - _STALE_S:
-            known[key] = now, await read(self, reads)
-        return known[key][1]
+        at_s, found = known.get(key, (0.0, [None]))
+        if at_s < now - _STALE_S or None in found:
+            _, found = known[key] = now, await read(self, reads)
+        return found
 
     PostgresEngine.read = from_memory  # type: ignore[method-assign]  # of this process alone
 
