@@ -223,6 +223,7 @@ class PostgresServiceEngine(PostgresEngine):
         older. Time is moved a little: it stands still while stamps rise, and a gateway promises no
         stamp of the future."""
         self.advance(0.001)
+        await self._moved()
         for _ in range(ROUNDS):
             await self._family.beat()
 
