@@ -6,6 +6,8 @@ import asyncio
 import errno
 import gc
 import hashlib
+import logging
+import os
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -16,6 +18,7 @@ import pytest
 
 from strongroom.engines.base import Busy, DataDamaged, Step, StorageEngine
 from strongroom.engines.embedded import EmbeddedEngine
+from strongroom.engines.embedded.bodies import copies
 from strongroom.engines.embedded.bodies.segments import SegmentStore
 from strongroom.engines.embedded.disk.directory import DirectoryLayout, FileLock
 from strongroom.engines.embedded.records.sqlite import Reader
@@ -327,6 +330,26 @@ def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(tmp_path:
             restore()
             await _all_there(store, ids)
             await _store_bodies(store, range(20, 22))
+
+    asyncio.run(prove())
+
+
+def test_a_segment_is_not_damaged_because_too_many_files_are_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def prove() -> None:
+        async with store_on(Disk(tmp_path)) as store:
+            ids = await _store_bodies(store, range(8))
+            await _drop(store, ids, [0, 1, 2])
+            refused = _once(OSError(errno.EMFILE, os.strerror(errno.EMFILE)), open)
+            monkeypatch.setattr(copies, "open", refused, raising=False)
+            with pytest.raises(Busy):
+                await store.compact_once()
+            assert await store.compact_once(), "it is tried again"
+            assert not await store.compact_once()
+            await _all_there(store, ids)
+        assert not [one for one in caplog.records if one.levelno >= logging.CRITICAL]
+        assert list(check(tmp_path / "data")) == []
 
     asyncio.run(prove())
 

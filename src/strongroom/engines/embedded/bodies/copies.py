@@ -20,6 +20,7 @@ from strongroom.engines.checksum import crc64
 from strongroom.engines.embedded.bodies.buffers import ALIGNMENT_BYTES, aligned, new_buffer
 from strongroom.engines.embedded.bodies.segment import Reservation, Segment
 from strongroom.engines.embedded.bodies.segments import SegmentStore
+from strongroom.engines.embedded.disk.files import is_too_many_open_files
 from strongroom.engines.embedded.records.sqlite import Location
 
 PIECE_BYTES: Final = 1024 * 1024
@@ -190,7 +191,10 @@ def copy_buffer() -> memoryview:
 
 def _pieces(path: str, source: Location, left: int, buffer: memoryview) -> Iterator[memoryview]:
     """Yield the last `left` bytes of a content in pieces that lie in the buffer. All but the last
-    fill it, unless the file ends early."""
+    fill it, unless the file ends early.
+
+    Raises: Unreadable; OSError: too many files are open, which says nothing of the content.
+    """
     try:
         with open(path, "rb") as file:
             file.seek(source.offset + source.length - left)
@@ -201,4 +205,6 @@ def _pieces(path: str, source: Location, left: int, buffer: memoryview) -> Itera
                 left -= count
                 yield buffer[:count]
     except OSError as error:
+        if is_too_many_open_files(error):
+            raise
         raise Unreadable(str(error)) from error
