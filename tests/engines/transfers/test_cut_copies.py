@@ -10,7 +10,10 @@ from pathlib import Path
 import pytest
 
 from strongroom.engines.base import DataDamaged, Unavailable
+from strongroom.engines.embedded.disk.directory import RECORDS_NAME
 from strongroom.engines.embedded.records.bound_pages import PAGE_BYTES
+from strongroom.engines.embedded.records.checksummed_pages import connect
+from strongroom.engines.embedded.records.sqlite import SCHEMA
 from strongroom.engines.embedded.upkeep.transfer_target import EmbeddedTarget
 from strongroom.engines.store_copy import copy_store
 from strongroom.engines.transfer import (
@@ -69,6 +72,26 @@ def test_a_copy_that_is_cut_anywhere_goes_on_there(
         needed = -(-len(filled.records) // 7) + len(_SIZES)
         assert batches <= needed + cuts, "what was written is not written again"
         async with served(target) as store:
+            await check(store, filled)
+
+    asyncio.run(prove())
+
+
+def test_a_copy_that_was_killed_while_it_made_its_tables_is_replaced(tmp_path: Path) -> None:
+    async def prove() -> None:
+        home, goal = Directory(tmp_path / "home"), Directory(tmp_path / "goal")
+        async with served(home) as store:
+            filled = await fill(store, sizes=(1000,))
+        (goal.path / "segments").mkdir(parents=True)
+        (goal.path / "UNFINISHED").write_text("")
+        made = connect(str(tmp_path / RECORDS_NAME), None, 1024, SCHEMA)
+        for name in (RECORDS_NAME, RECORDS_NAME + "-wal", RECORDS_NAME + "-shm"):
+            data = (tmp_path / name).read_bytes()
+            # Half of the only commit: there are no tables yet.
+            (goal.path / name).write_bytes(data[: len(data) // 2] if "wal" in name else data)
+        made.close()
+        assert not (await copy(home, goal)).resumed
+        async with served(goal) as store:
             await check(store, filled)
 
     asyncio.run(prove())

@@ -189,7 +189,9 @@ class CopyTarget:
         ):
             raise FileExistsError(f"{layout.path} is not empty")  # it was stamped in the meantime
         left = _leftovers(layout, self._beside)
-        self.is_resumed = self._goes_on is not None and self._goes_on(layout)
+        if self._goes_on is not None:
+            self.is_resumed = self._goes_on(layout)
+            left = _leftovers(layout, self._beside)  # SQLite removes its log when it has looked
         if self.is_resumed:
             return
         _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
