@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import subprocess
@@ -14,7 +15,9 @@ import pytest
 from strongroom.clock import ManualClock
 from strongroom.engines.base import Step
 from strongroom.engines.embedded.disk.directory import Damaged, Format, NotADataDirectory
+from strongroom.engines.embedded.disk.files import OsFiles
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
+from strongroom.engines.embedded.upkeep import copy_target
 from strongroom.engines.embedded.upkeep.backup import backup, restore
 from strongroom.engines.embedded.upkeep.check import check
 from strongroom.engines.embedded.upkeep.copy_target import CopyTarget
@@ -258,3 +261,23 @@ def test_records_that_are_no_database_are_refused(tmp_path: Path) -> None:
     (source / "records.sqlite").write_bytes(b"no database " * 1000)
     with pytest.raises(Damaged, match="is not whole"):
         restore(source, tmp_path / "restored")
+
+
+def test_the_names_of_all_new_folders_above_a_copy_are_durable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: set[str] = set()
+
+    class Noted(OsFiles):
+        def sync_directory(self, path: str) -> None:
+            super().sync_directory(path)
+            synced.add(path)
+            if path == str(tmp_path):
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+
+    monkeypatch.setattr(copy_target, "OsFiles", Noted)
+    target = tmp_path / "on" / "a" / "disk"
+    with CopyTarget(target, Format(backup=True)) as making:
+        making.finish()
+    assert {str(one) for one in (target, *list(target.parents)[:3])} <= synced
+    assert str(tmp_path.parent) not in synced

@@ -146,7 +146,7 @@ class CopyTarget:
         files.sync_directory(self.layout.path)
         files.rename(self.layout.unfinished_copy, self.layout.format)
         files.sync_directory(self.layout.path)
-        files.sync_directory(os.path.dirname(self.layout.path))
+        _sync_folders_above(self.layout.path)
 
     def _discard(self) -> None:
         """What cannot be deleted is left, without the stamp."""
@@ -196,6 +196,20 @@ class CopyTarget:
             return
         _log.warning("%s holds a copy that was interrupted; it is replaced", layout.path)
         _delete(left, layout)
+
+
+def _sync_folders_above(path: str) -> None:
+    """Make the name of a folder durable, and those of the folders above it, which may be as new."""
+    device, folder = os.stat(path).st_dev, os.path.dirname(path)
+    OsFiles().sync_directory(folder)
+    while folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+        if os.stat(folder).st_dev != device:
+            return
+        try:
+            OsFiles().sync_directory(folder)
+        except PermissionError:  # nothing was made in a folder that this user cannot read
+            return
 
 
 def _delete(left: list[str], layout: DirectoryLayout) -> None:
