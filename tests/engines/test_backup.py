@@ -18,6 +18,8 @@ from strongroom.engines.embedded.records.checksummed_pages import CHECKSUM_VFS
 from strongroom.engines.embedded.store import EmbeddedOptions, open_store
 from strongroom.engines.embedded.upkeep.backup import backup, restore
 from strongroom.engines.embedded.upkeep.check import Inspection, check
+from strongroom.engines.embedded.upkeep.kept_backups import NotDeleted, delete_backup
+from strongroom.engines.embedded.upkeep.transfer_source import EmbeddedSource
 from strongroom.testing.contract.subject import (
     commit,
     content,
@@ -155,6 +157,35 @@ def test_a_backup_is_not_served_and_only_backups_are_restored(tmp_path: Path) ->
         backup(tmp_path / "data", tmp_path / "backup")
     with pytest.raises(NotADataDirectory):
         backup(tmp_path / "nowhere", tmp_path / "other")
+
+
+def test_no_backup_is_deleted_while_it_is_restored_or_copied(tmp_path: Path) -> None:
+    """As `strongroom backup --keep` of another process may try it."""
+    source = tmp_path / "2020-01-01T000000Z"
+    asyncio.run(_fill(tmp_path / "data", 9))
+    backup(tmp_path / "data", source, verify=False)
+
+    def delete(done: int, total: int) -> None:
+        with pytest.raises(NotDeleted, match="is being read"):
+            delete_backup(str(source))
+
+    restore(source, tmp_path / "restored", delete)
+    asyncio.run(_holds(tmp_path / "restored", range(9)))
+    reading = EmbeddedSource(source)
+    delete(0, 0)
+    asyncio.run(reading.close())
+    delete_backup(str(source))
+    assert not source.exists()
+
+
+def test_a_backup_that_cannot_be_locked_is_restored_and_copied(tmp_path: Path) -> None:
+    asyncio.run(_fill(tmp_path / "data", 3))
+    backup(tmp_path / "data", tmp_path / "backup")
+    (tmp_path / "backup" / "BACKUP").unlink()
+    (tmp_path / "backup" / "BACKUP").mkdir()
+    restore(tmp_path / "backup", tmp_path / "restored")
+    asyncio.run(_holds(tmp_path / "restored", range(3)))
+    asyncio.run(EmbeddedSource(tmp_path / "backup").close())
 
 
 def test_a_backup_that_was_interrupted_is_not_taken_for_whole(tmp_path: Path) -> None:

@@ -41,7 +41,11 @@ from strongroom.engines.embedded.upkeep.segment_copies import (
     copy_file,
     copy_segments,
 )
-from strongroom.engines.embedded.upkeep.upgrade.steps import lock_settled, settled_format
+from strongroom.engines.embedded.upkeep.upgrade.steps import (
+    lock_backup,
+    lock_settled,
+    settled_format,
+)
 from strongroom.engines.findings import Finding
 from strongroom.platform.files import sync_file
 
@@ -104,6 +108,7 @@ def backup(
                 copied = _verified(home, making.layout, stamp, copied)
             if with_private:
                 _copy_private(home, making)
+            _make_lock(making.layout)
             making.finish()
             records_bytes = os.path.getsize(making.layout.records)
     finally:
@@ -111,6 +116,13 @@ def backup(
     _mark_complete(home)
     reused_bytes = sum(copied.reused.values())
     return BackupReport(records_bytes, reused_bytes, copied.linked_bytes, copied.copied_bytes)
+
+
+def _make_lock(copy: DirectoryLayout) -> None:
+    """Make the file that readers of the backup lock, who may not write there."""
+    lock = FileLock(copy.backup_lock)
+    lock.acquire()
+    lock.release()
 
 
 def _mark_complete(home: DirectoryLayout) -> None:
@@ -177,7 +189,8 @@ def restore(
     progress: Progress | None = None,
     accept_damage: bool = False,
 ) -> None:
-    """Make a new data directory `target` from the backup `source`, which stays unchanged.
+    """Make a new data directory `target` from the backup `source`, which stays unchanged. No other
+    command deletes it meanwhile.
 
     The copy is checked before it can be used: its records, and the checksums of all bodies. The
     directory from a backup of the format before this one has the present format.
@@ -192,9 +205,22 @@ def restore(
         Damaged (the backup is damaged or incomplete), OSError, apsw.Error.
     """
     home = DirectoryLayout(os.path.abspath(source))
-    found = settled_format(home)
-    if not found.backup:
+    if not settled_format(home).backup:
         raise NotADataDirectory(f"{home.path} is a data directory, not a backup of one")
+    lock = FileLock(home.backup_lock)
+    try:
+        _restore(home, lock_backup(home, lock), target, progress, accept_damage)
+    finally:
+        lock.release()
+
+
+def _restore(
+    home: DirectoryLayout,
+    found: Format,
+    target: _StrPath,
+    progress: Progress | None,
+    accept_damage: bool,
+) -> None:
     stamp = msgspec.structs.replace(found, version=FORMAT_VERSION, backup=False)
     for path in (home.records, home.segments):
         if not os.path.exists(path):

@@ -17,6 +17,7 @@ from strongroom.engines.base import Record, Ref
 from strongroom.engines.embedded.disk.directory import (
     DirectoryInUse,
     DirectoryLayout,
+    FileLock,
     Format,
     ServerLock,
 )
@@ -29,7 +30,7 @@ from strongroom.engines.embedded.records.checksummed_pages import (
 )
 from strongroom.engines.embedded.records.record_walk import Walked, WalkPosition, walk_from
 from strongroom.engines.embedded.records.sqlite import Location, location_of
-from strongroom.engines.embedded.upkeep.upgrade.steps import settled_format
+from strongroom.engines.embedded.upkeep.upgrade.steps import lock_backup, settled_format
 from strongroom.engines.transfer import (
     CONTENTS_MAX,
     PAGE_BYTES,
@@ -67,6 +68,7 @@ class EmbeddedSource:
         self._layout = DirectoryLayout(os.path.abspath(directory))
         self._vfs = vfs
         self._lock = ServerLock(self._layout)
+        self._readers = FileLock(self._layout.backup_lock)
         self._segment: tuple[int, BinaryIO] | None = None
         try:
             self._format = stamp or self._locked_format()
@@ -74,10 +76,10 @@ class EmbeddedSource:
             self.traits = self._traits()
             self.state = self._state()
         except apsw.Error as error:
-            self._lock.release()
+            self._release()
             raise unreadable(error, self._layout.records) from error
         except BaseException:
-            self._lock.release()
+            self._release()
             raise
 
     async def size_bytes(self) -> tuple[int, int]:
@@ -124,11 +126,17 @@ class EmbeddedSource:
             self._segment[1].close()
             self._segment = None
         self._connection.close()
+        self._release()
+
+    def _release(self) -> None:
         self._lock.release()
+        self._readers.release()
 
     def _locked_format(self) -> Format:
         found = settled_format(self._layout)
-        if not found.backup:
+        if found.backup:
+            found = lock_backup(self._layout, self._readers)
+        else:
             if not self._lock.acquire():
                 raise DirectoryInUse(
                     f"a server has {self._layout.path} open; stop it first, or copy a backup: "

@@ -107,6 +107,22 @@ def lock_settled(layout: DirectoryLayout, readers: FileLock) -> Format:
         settled_format(layout)
 
 
+def lock_backup(layout: DirectoryLayout, readers: FileLock) -> Format:
+    """Take the lock of a backup shared, so that it is not deleted while it is read, and return its
+    format. A backup that has no such file, or is on a read-only volume, is read without a lock.
+
+    Raises: see `settled_format`.
+    """
+    found = settled_format(layout)
+    if not os.path.exists(layout.backup_lock):
+        return found
+    try:
+        return lock_settled(layout, readers)
+    except OSError as error:
+        _log.info("%s is read without its lock: %s", layout.path, error)
+        return found
+
+
 def upgrade_locked(
     layout: DirectoryLayout, files: Files, vfs: str | None, report: UpgradeReport
 ) -> Format:
