@@ -318,7 +318,9 @@ def _hide_oldest_segment(root: Path) -> Callable[[], None]:
     return restore
 
 
-def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(tmp_path: Path) -> None:
+def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     async def prove() -> None:
         disk = Disk(tmp_path)
         async with store_on(disk) as store:
@@ -327,6 +329,8 @@ def test_a_segment_that_cannot_be_read_is_left_alone_and_stops_nothing(tmp_path:
             restore = _hide_oldest_segment(tmp_path)
             assert await store.compact_once()
             assert not await store.compact_once(), "it is not tried again"
+            assert "cannot be read in" in caplog.text
+            assert "checksum" not in caplog.text, "nothing was read, so nothing was compared"
             restore()
             await _all_there(store, ids)
             await _store_bodies(store, range(20, 22))

@@ -199,8 +199,7 @@ class Compactor:
             if not await copies.add(victim, content_id, source):
                 _log.critical("content %d is damaged: its checksum differs", content_id)
         except Unreadable as error:
-            _log.critical("%s cannot be read: %s", victim.path, error)
-            _log.critical("content %d is damaged: its checksum differs", content_id)
+            _log.critical("content %d cannot be read in %s: %s", content_id, victim.path, error)
 
     async def _commit(self, copies: PageCopies) -> None:
         """Let the rows refer to the copies. They are given back if it is certain that no row
