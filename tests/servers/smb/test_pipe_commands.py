@@ -18,6 +18,7 @@ from strongroom.wire.smb.header import FileId
 from strongroom.wire.smb.requests import transfers
 from tests.servers.smb import client_codecs
 from tests.servers.smb import command_calls as smb
+from tests.servers.smb.client import PATIENCE_S
 from tests.servers.smb.command_calls import SmbCaller
 from tests.services import container_calls as given
 from tests.services import file_calls
@@ -111,6 +112,19 @@ def test_a_read_waits_for_a_result_or_for_the_end_of_the_pipe() -> None:
         await ann.waits.wait()
         await ann.close(pipe)
         assert await smb.status(waiting) == statuses.STATUS_PIPE_DISCONNECTED
+
+    run(scenario)
+
+
+def test_a_read_gets_the_result_of_a_call_before_bytes_that_are_refused() -> None:
+    async def scenario(ann: SmbCaller) -> None:
+        pipe = (await ann.open("srvsvc")).file_id
+        waiting = asyncio.ensure_future(_read(ann, pipe, 4096))
+        await ann.waits.wait()
+        written = ann.write(pipe, 0, bind() + b"\xff" * 16)
+        assert await smb.status(written) == file_errors.STATUS_INVALID_PARAMETER
+        async with asyncio.timeout(PATIENCE_S):
+            assert (await waiting)[1][2] == 12
 
     run(scenario)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import struct
 import uuid
+from contextlib import suppress
 
 import pytest
 
@@ -237,6 +238,33 @@ def test_a_call_without_end_is_refused() -> None:
         pipe.write(call(15, bytes(4000), flags=0 if index else 1), INVENTORY)
     with pytest.raises(MalformedMessage):
         pipe.write(call(15, bytes(4000), flags=0), INVENTORY)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        b"\4" + bytes(1 << 20),
+        bind() * 20_000,
+        call(15, bytes(60_000), flags=0),
+    ],
+    ids=["no PDU", "calls whose results are not read", "a call without end"],
+)
+def test_bytes_that_were_refused_take_no_memory(refused: bytes) -> None:
+    pipe = bound()
+    held = []
+    for _ in range(6):
+        with suppress(MalformedMessage):
+            pipe.write(refused, INVENTORY)
+        held.append(len(pipe._incoming) + len(pipe._stub))
+    assert max(held) <= CALL_BYTES_MAX
+
+
+def test_a_pipe_serves_on_after_a_refusal() -> None:
+    pipe = bound()
+    with pytest.raises(MalformedMessage):
+        pipe.write(b"\4" + bytes(15), INVENTORY)
+    pipe.write(call(15, enum_stub(1)), INVENTORY)
+    assert result(pipe)[-4:] == bytes(4)
 
 
 def test_no_mutation_raises_anything_but_a_refusal() -> None:

@@ -73,8 +73,11 @@ async def write_pipe(element: SmbElement, target: PipeTarget, data: memoryview) 
     shares = tuple(ListedShare(name) for name in names)
     if target.ended:
         raise SmbError(statuses.STATUS_PIPE_DISCONNECTED)
-    target.pipe.write(data, Inventory(_SERVER_NAME, shares, account))
-    target.written.set()
+    try:
+        target.pipe.write(data, Inventory(_SERVER_NAME, shares, account))
+    finally:
+        # Calls before bytes that were refused have results.
+        target.written.set()
 
 
 async def read_pipe(element: SmbElement, target: PipeTarget, request: ReadRequest) -> SmbAnswer:

@@ -109,8 +109,18 @@ class RpcPipe:
 
     def write(self, data: bytes | bytearray | memoryview, inventory: Inventory) -> None:
         """Receive bytes, and execute each call that they complete. `inventory` is the server's data
-        for the results."""
+        for the results. Raises: MalformedMessage; the bytes that were not executed are dropped."""
         self._incoming += data
+        try:
+            self._execute(inventory)
+        except MalformedMessage:
+            # A client could else fill the memory with bytes that are never executed.
+            self._incoming.clear()
+            self._stub.clear()
+            raise
+
+    def _execute(self, inventory: Inventory) -> None:
+        """Execute the PDUs that are whole."""
         while len(self._incoming) >= _HEAD.size:
             head = _HEAD.read(bytes(self._incoming[: _HEAD.size]))
             if head.version != 5 or head.representation & 0xFF != _LITTLE_ENDIAN:
