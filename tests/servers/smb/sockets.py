@@ -57,6 +57,14 @@ class SocketClient(Client):
         except (OSError, asyncio.IncompleteReadError):
             raise Closed from None
 
+    def pause_reading(self) -> None:
+        assert isinstance(self._writer.transport, asyncio.ReadTransport)
+        self._writer.transport.pause_reading()
+
+    def send_eof(self) -> None:
+        """Send no more, but leave the other direction open."""
+        self._writer.write_eof()
+
     def close(self) -> None:
         """End the connection."""
         self._writer.close()

@@ -12,12 +12,14 @@ import pytest
 from strongroom.auth.accounts import Account
 from strongroom.servers.smb.security import logon_delays
 from strongroom.servers.smb.state.settings import SmbSettings
+from strongroom.servers.smb.transport.life import SmbPhase
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import prefix
 from strongroom.wire.smb.statuses import STATUS_INSUFFICIENT_RESOURCES, STATUS_LOGON_FAILURE
 from tests.servers.smb.client import (
     ACCOUNT,
     OTHER_KEY,
+    PATIENCE_S,
     Client,
     Closed,
     OneAccount,
@@ -141,6 +143,36 @@ def test_a_client_that_does_not_read_its_answers_is_not_read_from_and_ends() -> 
         client.protocol.pause_writing()
         server.sweep(asyncio.get_running_loop().time() + 120)
         await client.closed()
+
+    run(conversation())
+
+
+def test_a_client_that_sends_no_more_and_does_not_read_its_answers_ends() -> None:
+    async def conversation() -> None:
+        commands = TestCommands()
+        server = listener(commands.table())
+        client = await SocketClient.dial(await server.listen(LOOPBACK, 0))
+        await client.negotiate()
+        await client.log_on()
+        await client.connect()
+        (connection,) = server._connections
+        client.pause_reading()
+        while not connection._transport.get_write_buffer_size():
+            connection._transport.write(bytes(256 * 1024))
+            await asyncio.sleep(0.05)  # the sockets may still take some
+        client.send_eof()
+        while connection._phase is not SmbPhase.CLOSING:  # noqa: ASYNC110 - bounded by `run`
+            await asyncio.sleep(0.01)
+        now = asyncio.get_running_loop().time()
+        server.sweep(now + 30)
+        assert server.shared.sessions
+        server.sweep(now + 120)
+        async with asyncio.timeout(PATIENCE_S):
+            while server.connection_count:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+        assert not server.shared.sessions
+        client.close()
+        await server.close()
 
     run(conversation())
 

@@ -144,7 +144,12 @@ TABLE: Final[Mapping[SmbPhase, Mapping[SmbEvent, Row]]] = {
         SmbEvent.ANSWERS_LATE: _ABORT,
         **_ANSWERED,
     },
-    SmbPhase.CLOSING: {SmbEvent.LOST: _LOST, SmbEvent.ABORT: _ABORT},
+    # A client that sends no more may still have answers to read.
+    SmbPhase.CLOSING: {
+        SmbEvent.LOST: _LOST,
+        SmbEvent.ANSWERS_LATE: _ABORT,
+        SmbEvent.ABORT: _ABORT,
+    },
     SmbPhase.ENDING: {SmbEvent.ENDED: (SmbPhase.CLOSED, (SmbAction.FORGET,))},
     SmbPhase.CLOSED: {},
 }
