@@ -8,14 +8,21 @@ from pathlib import Path
 import pytest
 
 from strongroom.auth import bearer
+from strongroom.auth.accounts import Account, AccountsError
 from strongroom.auth.bearer import Identity, Issuer
 from strongroom.auth.claims import Anonymous, BearerClaim
 from strongroom.auth.key_set import KeySet, parse_key_set
-from strongroom.auth.roles import Assignment, RolesError
+from strongroom.auth.roles import ASSIGNMENTS_MAX, Assignment, RolesError
 from strongroom.errors.core import SERVER_BUSY, StorageError
 from strongroom.servers.identities import private_file
+from strongroom.servers.identities.accounts_file import change_accounts, read_accounts
 from strongroom.servers.identities.identities import ServedIdentities
-from strongroom.servers.identities.roles_file import FILE_BYTES_MAX, ServedRoles, change_roles
+from strongroom.servers.identities.roles_file import (
+    FILE_BYTES_MAX,
+    ServedRoles,
+    change_roles,
+    read_roles,
+)
 from tests.auth import tokens
 
 USER, ACCOUNT = "someone", "devaccount1"
@@ -82,3 +89,26 @@ def test_a_roles_file_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     path.write_bytes(b" " * (FILE_BYTES_MAX + 1))
     with pytest.raises(RolesError, match=r"roles\.json: longer than"):
         ServedRoles(path)
+
+
+def test_a_roles_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "roles.json"
+    most = tuple(Assignment(f"u{number}", ROLE.role, ACCOUNT) for number in range(ASSIGNMENTS_MAX))
+    change_roles(path, lambda _: most)
+    with pytest.raises(RolesError, match=r"roles\.json: there are more than 10000"):
+        change_roles(path, lambda before: (*before, ROLE))
+    assert read_roles(path) == most
+    wide = tuple(Assignment(f"{one.principal:x>256}", one.role, ACCOUNT, "c" * 63) for one in most)
+    with pytest.raises(RolesError, match=r"roles\.json: longer than"):
+        change_roles(path, lambda _: wide)
+    assert read_roles(path) == most
+
+
+def test_an_accounts_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+    path = tmp_path / "accounts.json"
+    accounts = (Account("first", (b"key",)), Account("second", (b"key",)))
+    change_accounts(path, lambda _: accounts)
+    for edited in ((), (*accounts, *accounts), (Account("first", (bytes(FILE_BYTES_MAX),)),)):
+        with pytest.raises(AccountsError, match=r"accounts\.json: "):
+            change_accounts(path, lambda _, edited=edited: edited)
+        assert read_accounts(path) == accounts

@@ -21,11 +21,12 @@ from strongroom.auth.accounts import (
     serialise_row,
 )
 from strongroom.servers.identities import private_file
-from strongroom.servers.identities.private_file import WatchedFile
+from strongroom.servers.identities.private_file import RowsFormat, WatchedFile
 from strongroom.servers.identities.stored_rows import StoredRows, WatchedRows
 from strongroom.services.identities import IdentityRows, StoreIdentities
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+_FORMAT: Final = RowsFormat(FILE_BYTES_MAX, parse_document, serialise_document, AccountsError)
 
 Edit = Callable[[tuple[Account, ...]], tuple[Account, ...]]
 Admit = Callable[[tuple[Account, ...]], None]
@@ -42,7 +43,7 @@ def read_accounts(path: Path) -> tuple[Account, ...]:
 
 def change_accounts(path: Path, edit: Edit) -> None:
     """Replace the accounts by those that `edit` returns. It gets none if there is no file."""
-    private_file.change(path, read_accounts, serialise_document, edit)
+    private_file.change(path, _FORMAT, edit)
 
 
 def accounts_of(rows: IdentityRows) -> tuple[Account, ...]:

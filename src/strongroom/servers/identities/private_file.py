@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Generic, TypeVar
 
+import msgspec
+
 from strongroom.platform.files import open_file, rename, sync_file
 from strongroom.platform.locks import locked_folder
 
@@ -31,7 +33,16 @@ def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[
     Raises: OSError; `refusal` with the name of the file.
     """
     with open(path, "rb") as file:
-        text = file.read(bytes_max + 1)
+        return _parsed(path, file.read(bytes_max + 1), bytes_max, parse, refusal)
+
+
+def _parsed(
+    path: Path,
+    text: bytes,
+    bytes_max: int,
+    parse: Callable[[bytes], T],
+    refusal: type[ValueError],
+) -> T:
     if len(text) > bytes_max:
         raise refusal(f"{path}: longer than {bytes_max} bytes")
     try:
@@ -40,25 +51,34 @@ def read(path: Path, bytes_max: int, parse: Callable[[bytes], T], refusal: type[
         raise refusal(f"{path}: {error}") from None
 
 
-def change(
-    path: Path,
-    read: Callable[[Path], tuple[T, ...]],
-    serialise: Callable[[Iterable[T]], bytes],
-    edit: Callable[[tuple[T, ...]], tuple[T, ...]],
-) -> None:
+class RowsFormat(msgspec.Struct, Generic[T], frozen=True):
+    """The format of a file of rows; `bytes_max`, `parse` and `refusal` are as for `read`."""
+
+    bytes_max: int
+    parse: Callable[[bytes], tuple[T, ...]]
+    serialise: Callable[[Iterable[T]], bytes]
+    refusal: type[ValueError]
+
+
+def change(path: Path, rows: RowsFormat[T], edit: Callable[[tuple[T, ...]], tuple[T, ...]]) -> None:
     """Replace a file atomically by the rows that `edit` returns.
 
     `edit` gets the present rows, and no rows if there is no file. A reader sees the old file or the
     new one, even after a power cut. A file lock makes concurrent changes follow each other. Only
     the owner can read the file.
+
+    Raises: as `read`; also if nobody could read the new file, which is then not written.
     """
+    limits = rows.bytes_max, rows.parse, rows.refusal
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with locked_folder(os.fspath(path.parent)) as directory:
         try:
-            before = read(path)
+            before = read(path, *limits)
         except FileNotFoundError:
             before = ()
-        _write(path, serialise(edit(before)))
+        text = rows.serialise(edit(before))
+        _parsed(path, text, *limits)
+        _write(path, text)
         sync_file(directory)
 
 

@@ -14,11 +14,14 @@ from typing import Final
 from strongroom.auth import roles
 from strongroom.auth.roles import Assignment, Assignments, RolesError
 from strongroom.servers.identities import private_file
-from strongroom.servers.identities.private_file import WatchedFile
+from strongroom.servers.identities.private_file import RowsFormat, WatchedFile
 from strongroom.servers.identities.stored_rows import StoredRows, WatchedRows
 from strongroom.services.identities import IdentityRows, StoreIdentities
 
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
+_FORMAT: Final = RowsFormat(
+    FILE_BYTES_MAX, roles.parse_document, roles.serialise_document, RolesError
+)
 
 Edit = Callable[[Assignments], Assignments]
 _Key = tuple[str, str]
@@ -32,7 +35,7 @@ def read_roles(path: Path) -> Assignments:
 
 def change_roles(path: Path, edit: Edit) -> None:
     """Replace the assignments by those that `edit` returns. It gets none if there is no file."""
-    private_file.change(path, read_roles, roles.serialise_document, edit)
+    private_file.change(path, _FORMAT, edit)
 
 
 def roles_of(rows: IdentityRows) -> Assignments:
