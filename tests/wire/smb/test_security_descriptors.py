@@ -29,6 +29,8 @@ from strongroom.wire.smb.information.sids import (
     sid_text,
     write_sid,
 )
+from strongroom.wire.smb.refusals import SmbRefusal
+from strongroom.wire.smb.statuses import STATUS_INVALID_ACL
 from strongroom.wire.smb.structures import MalformedMessage
 
 ADMINS, SYSTEM = NAMED["BA"], NAMED["SY"]
@@ -77,6 +79,17 @@ def test_entries_that_have_no_bytes_are_passed_over(text: str, shown: str) -> No
     assert text_of(read_descriptor(memoryview(write_descriptor(descriptor)))) == (
         f"O:BAG:BAD:{shown}"
     )
+
+
+@pytest.mark.parametrize("kind", ["D:", "D:S:"])
+def test_a_list_that_is_too_long_for_bytes_is_refused(kind: str) -> None:
+    longest = (0xFFFF - 8) // 20
+    entries = "(A;;FA;;;WD)" * longest
+    write_descriptor(parse_sddl(check_sddl(f"O:BAG:BA{kind}{entries}")))
+    descriptor = parse_sddl(check_sddl(f"O:BAG:BA{kind}{entries}(A;;FA;;;WD)"))
+    with pytest.raises(SmbRefusal) as refused:
+        write_descriptor(descriptor)
+    assert refused.value.status == STATUS_INVALID_ACL
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -11,7 +11,9 @@ from typing import Final
 
 import msgspec
 
+from strongroom.wire.smb import statuses
 from strongroom.wire.smb.information.sids import Sid, read_sid, write_sid
+from strongroom.wire.smb.refusals import SmbRefusal
 from strongroom.wire.smb.structures import Layout, MalformedMessage
 
 OWNER: Final = 0x1
@@ -38,6 +40,7 @@ SERVED_TYPES: Final = frozenset((0, 1, 2, 3, 5, 6, 7, 8, LABEL_TYPE))
 OBJECT_TYPES: Final = frozenset((5, 6, 7, 8))
 _ACL_REVISION: Final = 2
 _ACL_REVISION_OBJECTS: Final = 4
+_ACL_BYTES_MAX: Final = 0xFFFF
 
 
 class Ace(msgspec.Struct, frozen=True):
@@ -154,7 +157,11 @@ def _read_ace(head: _AceHead, rest: memoryview) -> Ace:
 
 def write_descriptor(descriptor: SecurityDescriptor) -> bytes:
     """The self-relative bytes, in the order that Windows gives them. Parts that are absent have no
-    offset."""
+    offset.
+
+    Raises: SmbRefusal INVALID_ACL for a list of more bytes than an ACL may have. REST accepts some,
+        since entries may be shorter as text.
+    """
     parts = [
         _write_acl(descriptor.sacl) if descriptor.sacl is not None else b"",
         _write_acl(descriptor.dacl) if descriptor.dacl is not None else b"",
@@ -173,6 +180,8 @@ def write_descriptor(descriptor: SecurityDescriptor) -> bytes:
 
 def _write_acl(acl: tuple[Ace, ...]) -> bytes:
     entries = b"".join(map(_write_ace, acl))
+    if _ACL.size + len(entries) > _ACL_BYTES_MAX:
+        raise SmbRefusal(statuses.STATUS_INVALID_ACL)
     has_objects = any(ace.type in OBJECT_TYPES for ace in acl)
     revision = _ACL_REVISION_OBJECTS if has_objects else _ACL_REVISION
     return _ACL.write(_AclHead(revision, _ACL.size + len(entries), len(acl))) + entries
