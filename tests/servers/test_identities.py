@@ -27,6 +27,7 @@ from tests.auth import tokens
 
 USER, ACCOUNT = "someone", "devaccount1"
 ROLE = Assignment(USER, "Storage Blob Data Reader", ACCOUNT, "")
+ONE, OTHER = Account("first", (b"key",)), Account("second", (b"key",))
 CLAIM = BearerClaim(ACCOUNT, Identity(USER), ())
 
 
@@ -104,11 +105,14 @@ def test_a_roles_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> N
     assert read_roles(path) == most
 
 
-def test_an_accounts_file_that_nobody_could_read_is_not_written(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "edited", [(), (ONE, OTHER, ONE), (Account("first", (bytes(FILE_BYTES_MAX),)),)]
+)
+def test_an_accounts_file_that_nobody_could_read_is_not_written(
+    edited: tuple[Account, ...], tmp_path: Path
+) -> None:
     path = tmp_path / "accounts.json"
-    accounts = (Account("first", (b"key",)), Account("second", (b"key",)))
-    change_accounts(path, lambda _: accounts)
-    for edited in ((), (*accounts, *accounts), (Account("first", (bytes(FILE_BYTES_MAX),)),)):
-        with pytest.raises(AccountsError, match=r"accounts\.json: "):
-            change_accounts(path, lambda _, edited=edited: edited)
-        assert read_accounts(path) == accounts
+    change_accounts(path, lambda _: (ONE, OTHER))
+    with pytest.raises(AccountsError, match=r"accounts\.json: "):
+        change_accounts(path, lambda _: edited)
+    assert read_accounts(path) == (ONE, OTHER)

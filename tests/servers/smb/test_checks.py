@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from strongroom.auth.accounts import Account
 from strongroom.errors.file import (
     STATUS_ACCESS_DENIED,
     STATUS_FILE_NOT_AVAILABLE,
@@ -19,12 +20,23 @@ from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.header import REPLAY_OPERATION, SIGNED, FileId, read_header, write_header
 from strongroom.wire.smb.statuses import (
     STATUS_FILE_CLOSED,
+    STATUS_LOGON_FAILURE,
     STATUS_NETWORK_NAME_DELETED,
     STATUS_NETWORK_SESSION_EXPIRED,
     STATUS_NOT_SUPPORTED,
     STATUS_USER_SESSION_DELETED,
 )
-from tests.servers.smb.client import Client, Closed, Reply, connected, listener
+from tests.servers.smb.client import (
+    ACCOUNT,
+    KEY,
+    OTHER_KEY,
+    Client,
+    Closed,
+    OneAccount,
+    Reply,
+    connected,
+    listener,
+)
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open, transfer
 from tests.servers.smb.messages import PLAIN, negotiate_body, tree_connect_body
 from tests.servers.smb.test_conversations import run
@@ -259,6 +271,30 @@ def test_an_expired_session_may_only_close_and_log_on_again() -> None:
         session[1].is_expired = True
         assert (await client.call(Command.CLOSE, of_open(file_id))).status == 0
         assert (await client.call(Command.LOGOFF, PLAIN)).status == 0
+
+    run(conversation())
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY])
+def test_a_session_expires_with_the_key_by_which_it_was_authenticated(key: bytes) -> None:
+    async def conversation() -> None:
+        commands, accounts = TestCommands(), OneAccount()
+        client = await connected(listener(commands.table(), accounts), key=key)
+        file_id = file_id_of((await client.call(Command.CREATE, create())).body)
+
+        async def flush() -> int:
+            return (await client.call(Command.FLUSH, of_open(file_id))).status
+
+        accounts.account = Account(ACCOUNT.name, (b"a new key", key))
+        assert await flush() == 0
+        accounts.account = Account(ACCOUNT.name, (b"a new key",))
+        assert await flush() == STATUS_NETWORK_SESSION_EXPIRED
+        assert (await client.log_on(key=b"a new key")).status == 0
+        assert await flush() == 0
+        accounts.account = Account("another", (b"a new key",))
+        assert await flush() == STATUS_NETWORK_SESSION_EXPIRED
+        assert (await client.log_on(key=b"a new key")).status == STATUS_LOGON_FAILURE
+        assert not client.server.shared.sessions
 
     run(conversation())
 

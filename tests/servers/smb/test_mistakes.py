@@ -28,7 +28,7 @@ from strongroom.wire.smb.statuses import (
     STATUS_REQUEST_OUT_OF_SEQUENCE,
     STATUS_USER_SESSION_DELETED,
 )
-from tests.servers.smb.client import KEY, Client, Closed, OneAccount, connected, listener
+from tests.servers.smb.client import ACCOUNT, KEY, Client, Closed, OneAccount, connected, listener
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open
 from tests.servers.smb.messages import NTLM_FLAGS, PLAIN, session_setup_body
 from tests.servers.smb.test_conversations import run
@@ -181,6 +181,7 @@ def test_a_previous_session_ends_only_for_its_own_account(own: bool) -> None:
             first.send(first.message(Command.FLUSH, of_open(file_id)))
             await first.closed()
         else:
+            accounts.account = ACCOUNT
             assert (await first.call(Command.FLUSH, of_open(file_id))).status == 0
 
     run(conversation())

@@ -173,6 +173,8 @@ class ChainRun:
             raise SmbError(STATUS_INVALID_PARAMETER if number else STATUS_USER_SESSION_DELETED)
         if number and incoming.has_rule:
             self._check_inherited(incoming)
+        if incoming.session is not None:
+            self._state.expire_without_key(incoming.session)
         check(incoming)
 
     @property

@@ -188,7 +188,7 @@ async def _finish_logon(
         # Reauthentication keeps keys, tree connects and opens, so the caller must be the same.
         if session.account != result.account.name:
             raise LogonFailed
-        session.is_expired = False
+        session.account_key, session.is_expired = result.account_key, False
     else:
         _begin_session(state, session, request, result)
         await _end_previous(state, session, request.previous_session_id)
@@ -201,7 +201,7 @@ def _begin_session(
 ) -> None:
     agreed = state.negotiated
     keys = session_keys(result.key, agreed.dialect, agreed.cipher, session.preauth)
-    session.account = result.account.name
+    session.account, session.account_key = result.account.name, result.account_key
     session.workstation = result.workstation
     session.keys = keys
     if agreed.cipher != NO_CIPHER:

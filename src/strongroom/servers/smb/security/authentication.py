@@ -33,11 +33,13 @@ class LoggedOn(msgspec.Struct, frozen=True):
     """The client has proven that it knows a key of the account.
 
     Attributes:
+        account_key: the key of the account that it has proven to know.
         key: the secret that both sides now share.
         token: the last one for the client; it may be empty.
     """
 
     account: Account
+    account_key: bytes
     workstation: str
     key: bytes
     token: bytes
@@ -133,9 +135,9 @@ class Authentication:
         key = proof.verified_key(attempt, proof.passwords_of(account))
         if key is None or account is None:
             raise LogonFailed
-        return LoggedOn(
-            account, message.workstation, key, self._last_token(key, message.flags, mic)
-        )
+        account_key = _proven_key(attempt, account)
+        last_token = self._last_token(key, message.flags, mic)
+        return LoggedOn(account, account_key, message.workstation, key, last_token)
 
     def _last_token(self, key: bytes, flags: int, mic: bytes | None) -> bytes:
         """Return the answer to a proof. A client whose first choice was refused must sign its list
@@ -155,3 +157,12 @@ class Authentication:
         if not hmac.compare_digest(expected, mic):
             raise LogonFailed
         return spnego.write_response(spnego.ACCEPT_COMPLETED, mic=answer)
+
+
+def _proven_key(attempt: NtlmAttempt, account: Account) -> bytes:
+    """Return the key of an account that a successful attempt has proven."""
+    return next(
+        key
+        for key, password in zip(account.keys, proof.passwords_of(account), strict=True)
+        if proof.verified_key(attempt, (password,)) is not None
+    )

@@ -149,6 +149,13 @@ class ConnectionState:
         """Return whether a session of this connection has not ended."""
         return self.sessions.get(session.id) is session
 
+    def expire_without_key(self, session: SmbSession) -> None:
+        """Let a session expire if its account has no longer the key by which it was authenticated.
+        A client that has another key can authenticate it again."""
+        if session.is_valid and not session.is_expired:
+            account = self.shared.accounts.get(session.account)
+            session.is_expired = account is None or session.account_key not in account.keys
+
     async def end_session(self, session: SmbSession, reason: DisconnectReason) -> None:
         """Remove a session, and end its tree connects and opens. Idempotent."""
         if self.has_session(session):

@@ -126,6 +126,7 @@ class SmbSession:
     Attributes:
         id: 64 random bits; neither 0 nor all ones.
         account: the account whose key was proven; "" until the authentication is complete.
+        account_key: that key; b"" until the authentication is complete.
         workstation: the name that the client gives itself; it is not verified.
         keys, cipher: None until the authentication is complete. `cipher` is also set where
             encryption is not required.
@@ -133,7 +134,7 @@ class SmbSession:
         preauth: the hash over the messages of the first authentication.
         must_encrypt: whether an unencrypted request is refused.
         must_sign: whether a request that is neither signed nor encrypted is refused.
-        is_expired: whether only LOGOFF, CLOSE and unlocking are allowed.
+        is_expired: whether only LOGOFF, CLOSE and unlocking are allowed, and a new authentication.
         owner: the HandleOwner of its handles (commands/targets.py); None until its first open.
     """
 
@@ -143,6 +144,7 @@ class SmbSession:
         self.id = session_id
         self._all_trees = SharedLimit(ALL_TREES_MAX) if all_trees is None else all_trees
         self.account = ""
+        self.account_key = b""
         self.workstation = ""
         self.keys: SessionKeys | None = None
         self.cipher: FrameCipher | None = None
