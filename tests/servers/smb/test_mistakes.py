@@ -16,6 +16,7 @@ from strongroom.errors.file import (
     STATUS_REQUEST_NOT_ACCEPTED,
 )
 from strongroom.semantics.file.durability import DisconnectReason
+from strongroom.servers.smb.state.sessions import ALL_TREES_MAX
 from strongroom.wire.smb.commands import Command
 from strongroom.wire.smb.framing import TRANSFORM_PROTOCOL_ID
 from strongroom.wire.smb.header import SIGNED, FileId, read_header
@@ -30,7 +31,7 @@ from strongroom.wire.smb.statuses import (
 )
 from tests.servers.smb.client import ACCOUNT, KEY, Client, Closed, OneAccount, connected, listener
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open
-from tests.servers.smb.messages import NTLM_FLAGS, PLAIN, session_setup_body
+from tests.servers.smb.messages import NTLM_FLAGS, PLAIN, session_setup_body, tree_connect_body
 from tests.servers.smb.test_conversations import run
 
 
@@ -183,6 +184,23 @@ def test_a_previous_session_ends_only_for_its_own_account(own: bool) -> None:
         else:
             accounts.account = ACCOUNT
             assert (await first.call(Command.FLUSH, of_open(file_id))).status == 0
+
+    run(conversation())
+
+
+def test_a_session_that_ends_before_a_tree_connect_is_checked_gets_no_tree() -> None:
+    async def conversation() -> None:
+        server = listener(requires_encryption=False)
+        client = await connected(server)
+        client.protects = "signed"
+        # A thread checks the signature of so long a message.
+        long = tree_connect_body(r"\\server\IPC$") + bytes(66 * 1024)
+        client.send(client.message(Command.TREE_CONNECT, long))
+        client.send(client.message(Command.LOGOFF, PLAIN))
+        replies = {reply.header.command: reply for reply in [await client.reply() for _ in "12"]}
+        assert replies[Command.LOGOFF].status == 0
+        assert replies[Command.TREE_CONNECT].status == STATUS_USER_SESSION_DELETED
+        assert server.shared.trees.remaining == ALL_TREES_MAX
 
     run(conversation())
 

@@ -161,6 +161,9 @@ class ChainRun:
                 )
                 loop = asyncio.get_running_loop()
                 incoming.signature_is_valid = await loop.run_in_executor(state.shared.threads, work)
+                if incoming.session is not None and not state.has_session(incoming.session):
+                    # It has ended meanwhile, so nobody would end a new tree connect.
+                    incoming.session = None
         return incoming
 
     def _check(self, number: int, incoming: IncomingMessage) -> None:
