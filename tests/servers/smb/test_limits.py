@@ -27,7 +27,12 @@ from tests.servers.smb.client import (
     listener,
 )
 from tests.servers.smb.commands import TestCommands, create, file_id_of, of_open, transfer
-from tests.servers.smb.messages import PLAIN, negotiate_body, session_setup_body
+from tests.servers.smb.messages import (
+    PLAIN,
+    negotiate_body,
+    negotiate_message,
+    session_setup_body,
+)
 from tests.servers.smb.sockets import LOOPBACK, SocketClient
 from tests.servers.smb.test_conversations import run
 
@@ -73,6 +78,27 @@ def test_a_connection_frees_its_memory_when_it_ends(sent: bytes, *, logs_on: boo
         run(conversation())
     finally:
         gc.enable()
+
+
+def test_who_has_not_logged_on_sends_one_request_at_a_time() -> None:
+    async def conversation() -> None:
+        client = Client(listener())
+        message = client.message(Command.NEGOTIATE, negotiate_body((0x0311,), (2,), ()), credits=9)
+        client.send(message, protects="")
+        granted = [(await client.reply()).header.credits]
+        for command, body in (
+            (Command.SESSION_SETUP, session_setup_body(negotiate_message())),
+            (Command.SESSION_SETUP, session_setup_body(b"no token")),
+            (Command.LOGOFF, PLAIN),
+        ):
+            client.session_id = 0 if command == Command.SESSION_SETUP else 7
+            client.send(client.message(command, body, credits=500), protects="")
+            granted.append((await client.reply()).header.credits)
+        assert granted == [1, 1, 1, 1]
+        known = await connected(listener())
+        assert (await known.call(Command.ECHO, PLAIN, credits=500)).header.credits == 500
+
+    run(conversation())
 
 
 def test_a_frame_before_authentication_is_small() -> None:

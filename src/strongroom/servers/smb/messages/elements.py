@@ -314,7 +314,9 @@ class ChainRun:
             return
         credits = 0
         for request in self._ungranted:
-            credits += self._state.ids.grant(request.credit_charge, request.credits)
+            # Who has not logged on can send one request at a time (smb.md 1.5).
+            requested = request.credits if self._state.was_authenticated else 1
+            credits += self._state.ids.grant(request.credit_charge, requested)
         self._ungranted = []
         self._answers[-1] = self._answers[-1].with_credits(credits)
 
