@@ -12,6 +12,7 @@ from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.limits import COPY_AT_ONCE_BYTES_MAX
 from strongroom.operations.blob import blob, block, copy
+from strongroom.services.blob.blobs import GetBlob
 from strongroom.services.blob.copies import copying
 from strongroom.services.blob.types import blocks
 from strongroom.services.core.copies.sources import CopySources, check_url, url_without_credentials
@@ -19,7 +20,11 @@ from strongroom.services.core.runner import Services
 from strongroom.services.sweeper import Sweeper
 from strongroom.store.blob.bodies import listed
 from strongroom.store.core import keys, records
+from strongroom.store.core.keys import Past
+from strongroom.values import ByteRange
 from tests.services import blob_calls as do
+from tests.services import page_calls as pages
+from tests.services import version_calls as ver
 from tests.services.container_calls import run
 from tests.services.sweeps import drop_container, fresh, swept
 
@@ -262,5 +267,94 @@ def test_a_large_blob_is_copied_to_itself_before_the_answer() -> None:
         await on.held.of(CopySources).close()  # as a restart does
         await swept(on, sweeper)
         assert await do.read(on, "blob") == data
+
+    run(test)
+
+
+@pytest.mark.parametrize("size_bytes", [2048, 2 * LARGE - 2, 2**40])
+def test_no_page_moves_when_a_page_blob_is_copied_to_itself(size_bytes: int) -> None:
+    """B-CPY-12: a pending copy would have emptied its own source."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await pages.create(on, "blob", size_bytes)
+        await pages.write(on, "blob", size_bytes - 512, b"1" * 512)
+        snapshot = await do.snapshot(on, "blob")
+        await pages.write(on, "blob", 0, b"2" * 512)
+        before = do.left(on)[1]
+        made = await do.start_copy(on, "blob", "blob")
+        assert made.copy_status == "success"
+        await on.held.of(CopySources).close()  # as a restart does
+        await swept(on, sweeper)
+        assert do.left(on)[1] == before
+        ends = [(0, 512, False), (size_bytes - 512, size_bytes, False)]
+        assert await pages.ranges(on, "blob") == ends
+        await pages.write(on, "blob", 512, b"3" * 512)
+        await do.delete(on, "blob", ticks=snapshot)
+        await swept(on, sweeper)
+        begin = await do.run(on, blob.GET_BLOB, "blob", GetBlob(range=ByteRange(0, 1023)))
+        assert await do.received(begin) == b"2" * 512 + b"3" * 512
+        assert pages.problems(on) == []
+        await drop_container(on)
+        await swept(on, sweeper)
+        assert do.left(on) == ([], [])
+
+    run(test)
+
+
+async def read_state(on: Services, name: str, past: Past) -> bytes | None:
+    if past.is_version:
+        return await do.read(on, name, version=past.ticks)
+    return await do.read(on, name, past.ticks or None)
+
+
+@pytest.mark.parametrize("is_versioned", [True, False])
+def test_the_pages_that_a_copy_to_itself_displaces_are_kept(is_versioned: bool) -> None:
+    """B-CPY-12, B-VER-01, B-SFT-06: a version or a deleted snapshot shares the pages."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        if is_versioned:
+            ver.switch(on, True)
+        await ver.retain(on, 7)
+        await pages.create(on, "blob", 2048)
+        await pages.write(on, "blob", 0, b"1" * 512)
+        await do.start_copy(on, "blob", "blob")
+        await swept(on, sweeper)
+        await pages.write(on, "blob", 0, b"2" * 512)
+        await swept(on, sweeper)
+        await ver.undelete(on, "blob")
+        rows = await ver.listed(on, "versions", "snapshots")
+        pasts = [row.past or Past(0) for row in rows]
+        bodies = [await read_state(on, "blob", past) for past in pasts]
+        assert bodies == [b"1" * 512 + bytes(1536)] * (len(rows) - 1) + [b"2" * 512 + bytes(1536)]
+        assert len(rows) > 1
+        assert pages.problems(on) == []
+
+    run(test)
+
+
+def test_a_page_blob_that_is_written_while_it_is_copied_to_itself() -> None:
+    """B-CPY-12: the copy is of one state, the one that is there at its commit."""
+
+    async def test() -> None:
+        on, sweeper = await fresh()
+        await pages.create(on, "blob", 2048)
+        real, written = on.commit, False
+
+        async def late(decision: object, turn: object = None) -> object:
+            nonlocal written
+            if not written:
+                written = True
+                await pages.write(on, "blob", 0, b"1" * 512)
+            return await real(decision, turn)  # type: ignore[arg-type]  # a double
+
+        on.commit = late  # type: ignore[assignment,method-assign]  # a double
+        made = await do.start_copy(on, "blob", "blob")
+        assert made.copy_status == "success"
+        await swept(on, sweeper)
+        assert await do.read(on, "blob") == b"1" * 512 + bytes(1536)
+        view = await do.run(on, blob.GET_BLOB_PROPERTIES, "blob", None)
+        assert view.blob.etag == made.etag
 
     run(test)

@@ -31,6 +31,7 @@ from strongroom.semantics.core.conditions import Conditions
 from strongroom.semantics.core.copies import Copy
 from strongroom.services.blob.bodies import intake
 from strongroom.services.blob.bodies.intake import Digests
+from strongroom.services.blob.bodies.rereading import Stale
 from strongroom.services.blob.copies.reading import open_named
 from strongroom.services.blob.copies.sources import OpenBlob
 from strongroom.services.blob.copies.transfer import TransferredBody, transfer
@@ -38,6 +39,7 @@ from strongroom.services.blob.decisions import changing, views
 from strongroom.services.blob.decisions.changes import BlobChange
 from strongroom.services.blob.decisions.changing import BlobState
 from strongroom.services.blob.decisions.rehydration import RehydrationDelays, new_rehydration
+from strongroom.services.blob.states.displaced import is_kept
 from strongroom.services.blob.states.heads import (
     modified_head,
     refuse_pending_copy,
@@ -60,11 +62,11 @@ from strongroom.store.blob import blob_records
 from strongroom.store.blob.blob_records import BlobRecord
 from strongroom.store.blob.bodies.body import NewBody
 from strongroom.store.blob.bodies.kinds import empty_body
-from strongroom.store.blob.bodies.pages import emptied
+from strongroom.store.blob.bodies.pages import PresentPages, emptied
 from strongroom.store.blob.bodies.received import Received
 from strongroom.store.core import keys
 from strongroom.store.core.records import CopyOrder, Job, JobKind
-from strongroom.values import Etag, Metadata
+from strongroom.values import Etag, Metadata, etag_text
 
 
 class CopyBlob(msgspec.Struct, frozen=True):
@@ -113,6 +115,16 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     blob of this server waits a while for the copy to end, and then reports its state.
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
+    while True:
+        try:
+            return await _copy_blob(services, call, answer_at)
+        except Stale:
+            # Reads of this server may never suspend: other tasks get a turn here.
+            await asyncio.sleep(0)
+
+
+async def _copy_blob(services: Services, call: Call[CopyBlob], answer_at: float) -> CopyResult:
+    """Raises: Stale: the blob was changed while it was to be copied to itself."""
     source, order = await _open(services, call, by_caller=True)
     sources = services.held.of(CopySources)
     delay = _delay(services.held.of(RehydrationDelays), call.input, source)
@@ -123,7 +135,10 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
         begun = await _begin(services, sources, call, source, order, delay)
         return await _wait_for_end(services, call, begun, answer_at)
     try:
-        moved = await transfer(services.store.contents, source)
+        if source.page is not None and _is_onto_itself(call, order):
+            moved = TransferredBody(PresentPages(source.size_bytes or 0, source.page.body), None)
+        else:
+            moved = await transfer(services.store.contents, source)
         return await _complete(services, call, source, moved, delay, require_infinite_lease=True)
     except SourceBroken as broken:  # a file whose bytes come from another gateway
         raise cannot_read(copy_errors.CANNOT_VERIFY_COPY_SOURCE, str(broken)) from None
@@ -137,11 +152,23 @@ def _is_copied_at_once(call: Call[CopyBlob], source: OpenBlob, order: CopyOrder)
     A pending copy empties its destination. If that is its source too, the source could not be
     opened again after a restart, and its bytes would be lost.
     """
-    named = (order.service, order.generation, order.blob, order.snapshot, order.version)
-    own = (Service.BLOB.value, generation_of(call), call.target.blob, None, None)
-    if named == own and source.page is None:
+    if _is_onto_itself(call, order):
         return True
     return source.size_bytes is not None and source.size_bytes <= limits.COPY_AT_ONCE_BYTES_MAX
+
+
+def _is_onto_itself(call: Call[CopyBlob], order: CopyOrder) -> bool:
+    named = (order.service, order.generation, order.blob, order.snapshot, order.version)
+    return named == (Service.BLOB.value, generation_of(call), call.target.blob, None, None)
+
+
+def _present_pages(pages: PresentPages, source: OpenBlob, state: BlobState) -> PresentPages:
+    """Return the body of a page blob that is copied to itself. No pages move, however many they
+    are. Raises: Stale: the blob is not what was opened any more."""
+    head = state.head
+    if head is None or head.body != pages.body or etag_text(head.shown_etag) != source.etag:
+        raise Stale
+    return msgspec.structs.replace(pages, is_shared=is_kept(head, state))
 
 
 async def copy_from_url(services: Services, call: Call[CopyBlob]) -> CopyResult:
@@ -324,6 +351,10 @@ def _replace(
     page = None
     if source.page is not None:
         page = PageState(source.page.state.sequence_number)
+    shares = False
+    if isinstance(new, PresentPages):
+        new = _present_pages(new, source, state)
+        shares = new.is_shared or (state.head is not None and state.head.shares)
     properties = source.properties
     if copies.is_pending(copy):
         # The MD5 belongs to the content to come: until then, or if the copy fails, the blob is
@@ -341,6 +372,7 @@ def _replace(
         tags=source.tags if request.copies_tags else request.tags,
         kind=source.kind,
         sealed=sealed,
+        shares=shares,
         page=page,
         immutability=request.immutability,
         rehydration=new_rehydration(request.tier or "", request.priority, delay, change.stamp),

@@ -69,6 +69,11 @@ def displace_head(state: BlobState, change: BlobChange) -> None:
             deleted_head.body.release(change, HEAD, alone=False)
 
 
+def is_kept(head: BlobRecord, state: BlobState) -> bool:
+    """Return whether the head remains, as a version or a snapshot, when a new one replaces it."""
+    return _becomes_version(head, state) or (head.committed and state.retention_days > 0)
+
+
 def head_to_modify(head: BlobRecord, state: BlobState, change: BlobChange) -> BlobRecord:
     """Return the head from which a change that keeps its body begins.
 

@@ -80,6 +80,7 @@ def replace_head(
     tags: Metadata = (),
     kind: BlobKind = BlobKind.BLOCK,
     sealed: bool = False,
+    shares: bool = False,
     page: PageState | None = None,
     immutability: Immutability | None = None,
     rehydration: tiers.Rehydration | None = None,
@@ -89,6 +90,7 @@ def replace_head(
     It drops the old body, takes the new one, ends the upload, keeps the lease and the snapshots.
 
     Arguments:
+        shares: another state of the blob may have the same body.
         page: the state of a page blob; None for any other.
         rehydration: for an archived blob that gets `tier` when the rehydration ends.
     """
@@ -123,6 +125,7 @@ def replace_head(
         tier_changed=tier_changed,
         tags=tags,
         sealed=sealed,
+        shares=shares,
         page=page,
         version=new_version(state, change),
         immutability=immutability,

@@ -163,6 +163,24 @@ class NewPages(msgspec.Struct, frozen=True):
                 contents.discard(part.content)
 
 
+class PresentPages(msgspec.Struct, frozen=True):
+    """The pages of a head that another one replaces with the same content. `is_shared`: the
+    replaced head remains, as a version or a snapshot."""
+
+    size_bytes: int
+    body: Body
+    is_shared: bool = False
+
+    crc64: ClassVar[None] = None
+
+    def take(self, change: BodyChange) -> Pages:
+        pages = _pages(self.body)
+        return Pages(pages.number, pages.at, pages.at) if self.is_shared else pages
+
+    def discard(self, contents: Contents) -> None:
+        """Nothing was made for it."""
+
+
 def _put_leaves(number: int, parts: Sequence[Part], change: BodyChange) -> None:
     spans = tuple(part.span for part in parts)
     by_leaf = {part.span.leaf: part for part in parts}
