@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from strongroom.clock import ManualClock
-from strongroom.engines.base import Decide, Full, Partition, Ref, Written
+from strongroom.engines.base import Decide, Full, Opened, Partition, Ref, Written
 from strongroom.engines.memory import MemoryEngine
 from strongroom.store.core import extents
 from strongroom.store.core.extents.model import LEAF_BYTES
@@ -153,5 +153,47 @@ def test_a_write_that_is_cancelled_twice_leaves_no_content_behind() -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert not store.contents.adoptions.written
+
+    asyncio.run(prove())
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def test_a_read_that_begins_when_a_sweep_is_cut_off_waits_for_its_rewrite() -> None:
+    """Otherwise it would see the leaf of before, whose store the commit drops."""
+
+    async def prove() -> None:
+        store = MemoryEngine(ManualClock())
+        volume = Volume(store)
+        await volume.create(64 * MIB)
+        await volume.write(LEAF, b"x" * LEAF_BYTES)
+        await volume.clear(0, LEAF + 40 * KIB)
+        released = asyncio.Event()
+
+        async def hold() -> None:
+            await released.wait()
+
+        store.before_commit = hold
+        sweeping = asyncio.ensure_future(volume.sweep())
+        await settle()
+        sweeping.cancel()
+        await settle()
+        real = store.contents.open
+
+        async def late(content_id: int) -> Opened:
+            await released.wait()
+            await settle()
+            return await real(content_id)
+
+        store.contents.open = late  # type: ignore[method-assign]  # a double
+        reading = asyncio.ensure_future(volume.read(LEAF, LEAF_BYTES))
+        await settle()
+        released.set()
+        assert await reading == bytes(40 * KIB) + b"x" * 24 * KIB
+        with pytest.raises(asyncio.CancelledError):
+            await sweeping
 
     asyncio.run(prove())

@@ -26,6 +26,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from strongroom.auth.request import Service
 from strongroom.engines.base import EngineError, Face, Position, Unavailable
+from strongroom.engines.endings import to_its_end
 from strongroom.engines.gateways import ExclusiveRight
 from strongroom.services.blob.accesses import write_accesses
 from strongroom.services.blob.containers.container_sweep import expire_container, sweep_container
@@ -41,7 +42,6 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.turns import Turn
 from strongroom.services.earlier_commits import EarlierCommits
 from strongroom.services.file.copies.jobs import run_copy as run_file_copy
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.share_holds import ShareHolds
 from strongroom.services.file.snapshots.past_sweep import sweep_snapshot
 from strongroom.services.file.snapshots.sweep import expire_share, sweep_file, sweep_share

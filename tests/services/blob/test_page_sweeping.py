@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
@@ -19,6 +20,7 @@ from strongroom.services.sweeper import Sweeper
 from tests.services import blob_calls as do
 from tests.services import page_calls as pages
 from tests.services.container_calls import run
+from tests.services.service_engine import settle
 from tests.services.sweeps import drop_container, fresh, swept
 
 PAGE = 512
@@ -411,3 +413,34 @@ async def _copy(on: Services, sweeper: Sweeper, model: Model, name: str, other: 
     await swept(on, sweeper)
     model.sizes[other], model.pages[other] = model.sizes[name], dict(model.pages[name])
     model.since[other].clear()
+
+
+def test_a_read_that_begins_when_a_write_is_cut_off_waits_for_its_commit() -> None:
+    """B-PAG-21: otherwise it would see the head of before, whose pages the commit drops."""
+
+    async def test() -> None:
+        on, _ = await fresh()
+        await pages.create(on, "b", SIZE)
+        await pages.write(on, "b", 0, b"1" * MIB)
+        released = asyncio.Event()
+
+        async def hold() -> None:
+            await released.wait()
+
+        on.store.before_commit = hold
+        writing = asyncio.ensure_future(pages.write(on, "b", 0, b"2" * MIB))
+        await settle()
+        writing.cancel()
+        await settle()
+        beginning = asyncio.ensure_future(begun(on, "b"))
+        await settle()
+        released.set()
+        await settle()
+        found, pieces = await beginning
+        data = b"".join([piece async for piece in pieces])
+        end(found)
+        assert data[:MIB] in (b"1" * MIB, b"2" * MIB)
+        with pytest.raises(asyncio.CancelledError):
+            await writing
+
+    run(test)

@@ -9,13 +9,13 @@ from __future__ import annotations
 import msgspec
 
 from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.endings import to_its_end
 from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.names.node_writes import parent_ref, parent_touched, used
 from strongroom.services.file.names.permissions import DEFAULT_KEY, PermissionGiven, PermissionRead
 from strongroom.services.file.node.deciding import Applied
 from strongroom.services.file.node.origins import ShareOrigin
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.changes import Watches, added
 from strongroom.services.file.snapshots.past_states import with_past_states
 from strongroom.services.tree.linking import linked

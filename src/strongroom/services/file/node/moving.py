@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Hashable
 import msgspec
 
 from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file.deletion import FileFacts
@@ -28,7 +29,6 @@ from strongroom.services.file.names.permissions import (
 )
 from strongroom.services.file.node.origins import ShareOrigin
 from strongroom.services.file.opens.admission import facts_of
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.changes import Watches, renamed
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.snapshots.past_states import with_past_states

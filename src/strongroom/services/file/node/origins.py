@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from strongroom.engines.base import Full, Ref
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.core import lease as leases
@@ -20,7 +21,6 @@ from strongroom.services.core.calls import Call
 from strongroom.services.core.decisions import Decision, Found, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.open_handle import ShareAccess
 from strongroom.services.file.snapshots.past_states import require_snapshot
 from strongroom.store.core import keys

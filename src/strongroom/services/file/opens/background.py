@@ -1,11 +1,10 @@
-"""Work beside requests: tasks and commits that outlive their request, and waits in store time."""
+"""Work beside requests: tasks that outlive their request, and waits in store time."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
-from contextlib import suppress
-from typing import Any, Final, TypeVar
+from collections.abc import Coroutine
+from typing import Any, Final
 
 from strongroom.engines.base import EngineError, Key, Partition, Ref
 from strongroom.errors import file as file_errors
@@ -14,7 +13,6 @@ from strongroom.services.core.runner import Services
 from strongroom.services.core.waiting import MustWait
 from strongroom.values import TICKS_PER_S
 
-T = TypeVar("T")
 # No record is ever stored here, so that a wait for it ends by the clock alone.
 _NEVER: Final = Ref(Partition(b"!", b"timers"), Key(True, b"timer"))
 _LONG_S: Final = 365 * 24 * 3600.0
@@ -39,26 +37,6 @@ class BackgroundTasks:
         """Return when no task is running any more."""
         while self._tasks:
             await asyncio.wait(tuple(self._tasks))
-
-
-async def to_its_end(commit: Awaitable[T]) -> T:
-    """Wait for a commit even if the caller is cancelled meanwhile, also more than once: nothing
-    that depends on it may begin before."""
-    deciding = asyncio.ensure_future(commit)
-    try:
-        return await asyncio.shield(deciding)
-    except asyncio.CancelledError:
-        # After the time of a request is over, its client may leave too, and cancel it again.
-        while not deciding.done():
-            with suppress(asyncio.CancelledError):
-                await asyncio.wait((deciding,))
-        if not deciding.cancelled():
-            # Nobody is left to receive the error; fetching it keeps asyncio from logging it.
-            deciding.exception()
-        raise
-    finally:
-        # The traceback of an error has this frame, and the task has the error: a cycle.
-        del commit, deciding
 
 
 def fetch_error(task: asyncio.Task[None]) -> None:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.file import deletion
@@ -36,7 +37,6 @@ from strongroom.services.file.node.changing import resized
 from strongroom.services.file.node.deciding import AdmittedNode, Applied, Edit
 from strongroom.services.file.node.origins import RequestOrigin
 from strongroom.services.file.opens.admission import enter, facts_of
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.changes import PROPERTIES, Watches, modified, removed
 from strongroom.services.file.rest import nodes, ranges
 from strongroom.services.file.rest.nodes import NodeView, NodeWritten

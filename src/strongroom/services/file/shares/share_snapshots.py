@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from strongroom.engines.base import Commit, Ref, Step, Write
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import file as file_errors
 from strongroom.errors.core import StorageError, invalid_query
 from strongroom.semantics.core import lease as leases
@@ -26,7 +27,6 @@ from strongroom.services.core.decisions import Decision, Found, ReadAll, ReadOne
 from strongroom.services.core.places import generation_of, place_in, place_ref
 from strongroom.services.core.runner import Services
 from strongroom.services.core.soft_deleted_places import PlaceDeletion
-from strongroom.services.file.opens.background import to_its_end
 from strongroom.services.file.opens.opens import Opens
 from strongroom.services.file.opens.share_holds import require_share
 from strongroom.services.file.snapshots.past_states import require_snapshot

@@ -39,7 +39,7 @@ How a service writes:
     async with await receive(store, place, offset, source, length) as draft:
         mutation = await draft.prepare(newest_snapshot)
         with readers.mutating(partition):
-            await store.update(partition, [head, *mutation.reads], decide)
+            await to_its_end(store.update(partition, [head, *mutation.reads], decide))
 
 `decide` checks its conditions first, then adds `mutation.decide(found, stamp,
 readers.pins(partition, newest_snapshot))` to its own step. It must write the owner's record, whose

@@ -23,6 +23,7 @@ from strongroom.engines.base import (
     Step,
     StorageEngine,
 )
+from strongroom.engines.endings import to_its_end
 from strongroom.engines.gateways import STAMP_MAX
 from strongroom.slices import parts
 from strongroom.store.core import keys
@@ -224,9 +225,10 @@ class Sweep:
             return Commit(None, _steps(place, collector))
 
         try:
-            # No new reader may have read the leaf as it was before.
+            # No new reader may have read the leaf as it was before, also if the sweep is cut off.
             with self._readers.mutating(place.partition):
-                await self._store.update(place.partition, refs, decide, Purpose.FREEING)
+                update = self._store.update(place.partition, refs, decide, Purpose.FREEING)
+                await to_its_end(update)
         except BaseException as error:
             if part is not None and part.content:
                 self._store.contents.discard(part.content)

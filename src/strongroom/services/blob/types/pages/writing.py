@@ -18,6 +18,7 @@ import msgspec
 from strongroom import limits
 from strongroom.engines.base import Partition, Ref
 from strongroom.engines.checksum import crc64
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import pages as rules
@@ -282,7 +283,8 @@ async def _change(
 
         try:
             with maps.mutating(partition):
-                return await changing.change_blob(services, call, decide, reads)
+                # Also if the request ends meanwhile: a new reader waits for the commit.
+                return await to_its_end(changing.change_blob(services, call, decide, reads))
         except Outdated:
             continue
         except Backlog:
