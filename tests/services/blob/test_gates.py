@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from strongroom.engines.base import Unavailable
 from strongroom.operations.blob import block
 from strongroom.services.blob.decisions.precedence import Precedence
 from strongroom.services.blob.types import blocks, gates
@@ -235,6 +236,62 @@ def test_a_list_without_its_blocks_leaves_no_gate(monkeypatch: pytest.MonkeyPatc
         refusal = await refused(do.commit(both[0], "b", ["missing"]))
         assert refusal == (400, "InvalidBlockList")
         assert [bool(one) for one in gated] == [False, True]
+        assert not records(both[0])[0].gate_until
+
+    run(scenario)
+
+
+@pytest.mark.parametrize("is_cancelled", [True, False])
+def test_a_list_that_is_cut_off_leaves_no_gate(
+    is_cancelled: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates, "REFUSALS_BEFORE_GATE", 1)
+
+    async def scenario() -> None:
+        both = await fresh("01")
+        real, gated = both[0].store.read_range, list[int]()
+
+        async def read_range(*arguments: object) -> object:
+            gated.append(records(both[0])[0].gate_until)
+            if len(gated) > 1:
+                if not is_cancelled:
+                    raise Unavailable("for a moment")
+                await asyncio.Event().wait()
+            found = await real(*arguments)  # type: ignore[arg-type]
+            await do.stage(both[1], "b", "999", b"x")
+            return found
+
+        both[0].store.read_range = read_range  # type: ignore[method-assign, assignment]  # a double
+        committing = asyncio.ensure_future(do.commit(both[0], "b", ["000"]))
+        await settle()
+        committing.cancel()
+        with pytest.raises((asyncio.CancelledError, Unavailable)):
+            await committing
+        assert [bool(one) for one in gated] == [False, True]
+        assert not records(both[0])[0].gate_until
+
+    run(scenario)
+
+
+def test_a_list_that_is_cut_off_while_it_closes_the_gate_leaves_none() -> None:
+    async def scenario() -> None:
+        both = await fresh("01")
+        turn, released = await turn_of(both[0]), asyncio.Event()
+        await turn.note_refusal()
+
+        async def hold() -> None:
+            await released.wait()
+
+        both[0].store.before_commit = hold
+        closing = asyncio.ensure_future(turn.note_refusal())
+        await settle()
+        closing.cancel()
+        await settle()
+        assert not closing.done()
+        released.set()
+        with pytest.raises(asyncio.CancelledError):
+            await closing
+        await turn.give_up()
         assert not records(both[0])[0].gate_until
 
     run(scenario)

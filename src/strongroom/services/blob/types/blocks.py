@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from strongroom.engines.base import ContentMissing, Item, Key, Partition, Ref
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.semantics.blob import blocks as rules
@@ -203,8 +204,9 @@ async def put_block_list(services: Services, call: Call[PutBlockList]) -> BlobWr
     with services.disposable.of(Precedence).hold(keys.blob(generation_of(call), call.target.blob)):
         try:
             return await _commit_in_turn(services, call, turn)
-        except StorageError:
-            await turn.give_up()
+        except BaseException:
+            # Also of a client that leaves: others would wait for a list that never comes.
+            await to_its_end(turn.give_up())
             raise
 
 

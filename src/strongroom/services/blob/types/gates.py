@@ -13,11 +13,13 @@ Correctness does not depend on a gate: whoever passes it is judged at its commit
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from strongroom.engines.base import Partition, Ref
+from strongroom.engines.base import EngineError, Partition, Ref
+from strongroom.engines.endings import to_its_end
 from strongroom.services.blob.decisions import changing
 from strongroom.services.blob.decisions.background_changes import change_in_background
 from strongroom.services.blob.decisions.changes import BlobChange
@@ -74,7 +76,8 @@ class ListTurn:
         if self._refusals < REFUSALS_BEFORE_GATE or self._services.store.gateways.is_alone:
             return
         self._has_closed = True
-        await changing.change_blob(self._services, self._call, self._close)
+        # Also if the request ends meanwhile: `give_up` must come after it.
+        await to_its_end(changing.change_blob(self._services, self._call, self._close))
 
     def _close(self, state: BlobState, change: BlobChange) -> None:
         upload = state.upload and closed(state.upload, self._gateway, state.now)
@@ -82,13 +85,15 @@ class ListTurn:
             change.put_upload(upload)
 
     async def give_up(self) -> None:
-        """Open the gate, because the list was refused for good."""
+        """Open the gate, because the list will not be committed. While the engine does not serve,
+        the gate ends by itself."""
         if not self._has_closed:
             return
         generation, name = generation_of(self._call), self._call.target.blob
-        await change_in_background(
-            self._services, generation, name, self._open, purpose=Purpose.FREEING
-        )
+        with suppress(EngineError):
+            await change_in_background(
+                self._services, generation, name, self._open, purpose=Purpose.FREEING
+            )
 
     def _open(self, state: BlobState, change: BlobChange) -> None:
         upload = state.upload and opened(state.upload, self._gateway)
