@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from strongroom.account_switches import Switches
+from strongroom.account_switches import ContainerProtection, Switches
 from strongroom.engines.base import Item, Partition
 from strongroom.errors import blob as blob_errors
 from strongroom.errors.core import StorageError
@@ -26,6 +26,7 @@ from tests.services.sweeps import fresh, swept
 
 INCLUDE, ONLY = DeleteSnapshots.INCLUDE, DeleteSnapshots.ONLY
 BIG = 20_000
+DAY_S = 24 * 60 * 60
 
 
 def before_snapshots_are_read(on: Services, act: Callable[[], Awaitable[object]]) -> None:
@@ -145,6 +146,33 @@ def test_nothing_goes_if_something_behind_the_first_snapshots_is_protected(
         assert [await do.read(on, "b", one) for one in taken] == [b"x"] * 5
         await do.run(on, immutability.SET_HOLD, "b", SetHold(False), snapshot=ticks)
         await do.delete(on, "b", INCLUDE)
+        assert [await do.read(on, "b", one) for one in taken] == [None] * 5
+
+    run(test)
+
+
+@pytest.mark.parametrize("option", [ONLY, INCLUDE])
+def test_nothing_goes_if_a_policy_of_the_container_protects_a_newer_snapshot(
+    monkeypatch: pytest.MonkeyPatch, option: DeleteSnapshots
+) -> None:
+    """B-DEL-03: the policy counts from the creation of what the snapshot was taken of."""
+    monkeypatch.setattr(snapshots, "PAST_PER_COMMIT", 2)
+
+    async def test() -> None:
+        on, _ = await fresh()
+        taken = []
+        for _ in range(5):
+            await do.put(on, "b", b"x")
+            taken.append(await do.snapshot(on, "b"))
+            on.store.advance(DAY_S)
+        policy = Switches(containers={"photos": ContainerProtection(3)})
+        on.switches = lambda account: policy
+        with pytest.raises(StorageError) as caught:
+            await do.delete(on, "b", option)
+        assert caught.value.row is blob_errors.BLOB_IMMUTABLE_DUE_TO_POLICY
+        assert [await do.read(on, "b", one) for one in taken] == [b"x"] * 5
+        on.store.advance(3 * DAY_S)
+        await do.delete(on, "b", option)
         assert [await do.read(on, "b", one) for one in taken] == [None] * 5
 
     run(test)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from strongroom.engines.base import Ref
+from strongroom.engines.base import Partition, Ref
 from strongroom.errors import blob as blob_errors
 from strongroom.errors.core import CONDITION_NOT_MET, StorageError, invalid_query
 from strongroom.semantics.blob.immutability import Attempt
@@ -192,7 +192,8 @@ async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
 
 class _Listed(NamedTuple):
     """The head's version, the oldest snapshots, and whether these are all. `protected` are some
-    snapshots with a protection of their own, if they were requested and these are not all.
+    snapshots with a protection of their own, and those that their container would protect longest,
+    if they were requested and these are not all.
 
     Snapshots that are taken or deleted later give the head another version.
     """
@@ -200,7 +201,7 @@ class _Listed(NamedTuple):
     version: int | None
     snapshots: Sequence[tuple[Past, BlobRecord]]
     is_all: bool
-    protected: Sequence[tuple[Past, BlobRecord]]
+    protected: Sequence[BlobRecord]
 
 
 class _DeleteListed(msgspec.Struct, frozen=True):
@@ -215,7 +216,7 @@ class _DeleteListed(msgspec.Struct, frozen=True):
             raise _Stale
         if self.listed.is_all:
             return _delete(self.given, self.listed.snapshots, state, change)
-        for _, snapshot in self.listed.protected:
+        for snapshot in self.listed.protected:
             refuse(snapshot, Attempt.DELETE, state)
         _delete_some(self.given, self.listed.snapshots, state, change)
         return Deleted(not state.retention_days)
@@ -230,14 +231,25 @@ async def _listed(services: Services, call: Call[Any], *, with_protected: bool) 
     )
     version = None if head is None else head.version
     is_all = len(snapshots) <= most
-    guarded: Sequence[tuple[Past, BlobRecord]] = ()
+    protected: Sequence[BlobRecord] = ()
     if with_protected and not is_all:
-        guarded = await find_snapshots(services.store, partition, most, _is_guarded)
-    return _Listed(version, snapshots[:most], is_all, guarded)
+        protected = await _protected(services, partition)
+    return _Listed(version, snapshots[:most], is_all, protected)
 
 
-def _is_guarded(snapshot: BlobRecord) -> bool:
-    return snapshot.deletion is None and snapshot.immutability is not None
+async def _protected(services: Services, partition: Partition) -> Sequence[BlobRecord]:
+    """A container's policy counts from the creation of a state, or from its last change."""
+    newest: list[BlobRecord] = []
+
+    def is_guarded(snapshot: BlobRecord) -> bool:
+        if snapshot.deletion is not None:
+            return False
+        created = max((*newest[:1], snapshot), key=lambda one: one.created)
+        newest[:] = created, max((*newest[1:], snapshot), key=lambda one: one.modified)
+        return snapshot.immutability is not None
+
+    guarded = await find_snapshots(services.store, partition, PAST_PER_COMMIT, is_guarded)
+    return [*newest, *(snapshot for _, snapshot in guarded)]
 
 
 def _delete_some(
