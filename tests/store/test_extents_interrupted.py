@@ -188,7 +188,7 @@ def test_a_read_that_begins_when_a_sweep_is_cut_off_waits_for_its_rewrite() -> N
             await settle()
             return await real(content_id)
 
-        store.contents.open = late  # type: ignore[method-assign]  # a double
+        store.contents.open = late  # type: ignore[assignment, method-assign]  # a double
         reading = asyncio.ensure_future(volume.read(LEAF, LEAF_BYTES))
         await settle()
         released.set()

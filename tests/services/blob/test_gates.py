@@ -282,7 +282,8 @@ def test_a_list_that_is_cut_off_while_it_closes_the_gate_leaves_none() -> None:
         async def hold() -> None:
             await released.wait()
 
-        both[0].store.before_commit = hold
+        on = both[0].store
+        on.before_commit = hold  # type: ignore[attr-defined]  # of the store in memory
         closing = asyncio.ensure_future(turn.note_refusal())
         await settle()
         closing.cancel()

@@ -427,7 +427,7 @@ def test_a_read_that_begins_when_a_write_is_cut_off_waits_for_its_commit() -> No
         async def hold() -> None:
             await released.wait()
 
-        on.store.before_commit = hold
+        on.store.before_commit = hold  # type: ignore[attr-defined]  # of the store in memory
         writing = asyncio.ensure_future(pages.write(on, "b", 0, b"2" * MIB))
         await settle()
         writing.cancel()

@@ -197,7 +197,7 @@ def test_a_descriptor_that_no_record_can_hold_is_refused() -> None:
         handle = await ann.create("f")
         text = "O:BAG:BAD:" + "(A;;FA;;;BA)" * 5456 + "(A;;0x1;;;BA)" * 4
         assert len(text) == PERMISSION_BYTES_MAX - 2
-        stored = information.set_security(on, handle, text, WaitingRequest())
+        stored = information.set_security(on, handle, lambda _: text, WaitingRequest())
         invalid = file_errors.FILE_INVALID_PERMISSION.ntstatus
         assert await do.status(stored) == invalid
         assert await do.status(ann.create("g", permission=text)) == invalid

@@ -205,7 +205,7 @@ def test_rights_are_asked_for_by_each_operation() -> None:
             transfers.flush(on, reads, WaitingRequest()),
             information.set_end_of_file(on, appends, 1, WaitingRequest()),
             information.set_basic(on, reads, RequestedAttributes(attributes=2)),
-            information.set_security(on, reads, "O:BAG:BAD:", WaitingRequest()),
+            information.set_security(on, reads, lambda _: "O:BAG:BAD:", WaitingRequest()),
         ):
             assert await do.status(refused) == DENIED
         await ann.write(appends, 4, b"!")
@@ -313,11 +313,11 @@ def test_security_descriptors_are_those_of_rest() -> None:
         one = await ann.create("f", permission=text)
         assert await information.security(on, one) == text
         other = "O:BAG:BAD:(A;;FR;;;BA)"
-        await information.set_security(on, one, other, WaitingRequest())
+        await information.set_security(on, one, lambda _: other, WaitingRequest())
         assert await information.security(on, one) == other
         key = (await file_calls.look(on, "f")).record.permission
         assert key == (await ann.info(one)).record.permission
-        refused = information.set_security(on, one, "nonsense", WaitingRequest())
+        refused = information.set_security(on, one, lambda _: "nonsense", WaitingRequest())
         assert await do.status(refused) == file_errors.STATUS_INVALID_SECURITY_DESCR
 
     given.run(scenario)

@@ -184,7 +184,9 @@ async def _set_security(element: SmbElement, request: SetInfoRequest) -> None:
     handle = handle_of(element)
     _check_rights(handle, request.additional, _WRITE_RIGHTS)
     descriptor = descriptors.read_descriptor(request.data)
-    stored = parse_sddl(await services_information.security(element.services, handle))
-    whole = descriptors.with_parts(stored, descriptor, request.additional)
-    text = sddl(whole, owner=NAMED["BA"], group=NAMED["BA"])
-    await services_information.set_security(element.services, handle, text, element)
+
+    def merged(text: str) -> str:
+        whole = descriptors.with_parts(parse_sddl(text), descriptor, request.additional)
+        return sddl(whole, owner=NAMED["BA"], group=NAMED["BA"])
+
+    await services_information.set_security(element.services, handle, merged, element)

@@ -6,6 +6,8 @@ Sources: [MS-FSA] sections 2.1.5.12 and 2.1.5.15; [MS-FSCC] section 2.4; smb.md 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +34,7 @@ from strongroom.services.file.names.permissions import (
     TEXT_BYTES_MAX,
     PermissionGiven,
     PermissionRead,
+    key_of,
 )
 from strongroom.services.file.node.access import look
 from strongroom.services.file.node.changing import AdmittedAccess, change_bytes, resized
@@ -43,8 +46,9 @@ from strongroom.services.file.node.deciding import (
     NodeChange,
     NodeRule,
     commit,
+    reported,
 )
-from strongroom.services.file.opens.changes import BYTES, Aspect, Watches
+from strongroom.services.file.opens.changes import BYTES, Aspect
 from strongroom.services.file.opens.opens import Opens
 from strongroom.store.core import keys
 from strongroom.store.file import file_records
@@ -98,10 +102,16 @@ async def set_basic(services: Services, handle: Handle, wanted: RequestedAttribu
         if bits is None and not ticks:
             return
         access = msgspec.structs.replace(operating.access_of(handle), purpose=Purpose.UPKEEP)
-        await commit(services, access, _Basic(bits, ticks, frozenset(handle.frozen)))
-        transfers.report_change(services.held.of(Watches), handle, _aspects(wanted))
-        # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md 3.8).
-        handle.frozen.update(ticks)
+        report = transfers.reporting(services, handle, _aspects(wanted))
+
+        def done() -> None:
+            # A time that was set stays, whatever this handle does ([MS-FSA] 2.1.5.15.2, smb.md
+            # 3.8).
+            handle.frozen.update(ticks)
+            report()
+
+        change = _Basic(bits, ticks, frozenset(handle.frozen))
+        await reported(commit(services, access, change), done)
 
 
 class _Basic(NodeRule[None], frozen=True):
@@ -168,7 +178,6 @@ async def set_end_of_file(
     with handle.operating():
         _check_resize(handle, size_bytes)
         await _resize(services, handle, size_bytes, request)
-        transfers.report_change(services.held.of(Watches), handle, BYTES)
 
 
 async def set_allocation(
@@ -181,7 +190,6 @@ async def set_allocation(
         seen = await look(services, operating.access_of(handle))
         if size_bytes < seen.record.size_bytes:
             await _resize(services, handle, size_bytes, request, shrinks_only=True)
-            transfers.report_change(services.held.of(Watches), handle, BYTES)
             return
         transfers.check_size(seen.share, size_bytes)
         wait = RequestWait(request, handle.ending)
@@ -205,7 +213,8 @@ async def _resize(
 ) -> None:
     await operating.break_caches(services, handle, Cause.WRITE, RequestWait(request, handle.ending))
     edit = _Resize(size_bytes, frozenset(handle.frozen), shrinks_only)
-    entering = AdmittedAccess(operating.access_of(handle))
+    report = transfers.reporting(services, handle, BYTES)
+    entering = AdmittedAccess(operating.access_of(handle), report)
     await change_bytes(services, entering, resized(size_bytes, edit))
 
 
@@ -226,40 +235,62 @@ class _Resize(Edit, frozen=True):
 async def security(services: Services, handle: Handle) -> str:
     """The security descriptor as SDDL. The caller checks rights."""
     with handle.operating():
-        seen = await look(services, operating.access_of(handle))
-        key = seen.record.permission
-        if key == DEFAULT_KEY:
-            return DEFAULT_TEXT
-        ref = keys.permission(handle.access.generation, key)
-        (stored,) = await services.store.read([ref])
-        permission = file_records.PERMISSION.of(stored)
-        assert permission is not None, "permissions are kept as long as the share"
-        return permission.text
+        return await _present_security(services, handle)
+
+
+async def _present_security(services: Services, handle: Handle) -> str:
+    seen = await look(services, operating.access_of(handle))
+    key = seen.record.permission
+    if key == DEFAULT_KEY:
+        return DEFAULT_TEXT
+    ref = keys.permission(handle.access.generation, key)
+    (stored,) = await services.store.read([ref])
+    permission = file_records.PERMISSION.of(stored)
+    assert permission is not None, "permissions are kept as long as the share"
+    return permission.text
 
 
 async def set_security(
-    services: Services, handle: Handle, text: str, request: AsyncRequest
+    services: Services, handle: Handle, merged: Callable[[str], str], request: AsyncRequest
 ) -> None:
-    """Store a whole security descriptor, after breaking others' handle caches. The caller has
-    merged the parts to set into the present descriptor."""
+    """Store the security descriptor that `merged` makes of the present one (SDDL), after breaking
+    others' handle caches. It is called again if another descriptor was stored meanwhile."""
     with handle.operating():
         rights = accesses.WRITE_DAC | accesses.WRITE_OWNER | accesses.ACCESS_SYSTEM_SECURITY
         operating.check_may_change(handle, rights)
-        permissions.check_sddl(text, TEXT_BYTES_MAX)
-        reads = Reads()
-        permission = PermissionGiven(text=text).read(reads, handle.access.generation)
         wait = RequestWait(request, handle.ending)
-        await operating.break_caches(services, handle, Cause.NAME_CHANGE, wait)
-        edit = _Security(permission, frozenset(handle.frozen))
-        await commit(services, operating.access_of(handle), Edited(edit), reads)
-        transfers.report_change(services.held.of(Watches), handle, Aspect.SECURITY)
+        while True:
+            present = await _present_security(services, handle)
+            text = merged(present)
+            permissions.check_sddl(text, TEXT_BYTES_MAX)
+            await operating.break_caches(services, handle, Cause.NAME_CHANGE, wait)
+            report = transfers.reporting(services, handle, Aspect.SECURITY)
+            with suppress(_Replaced):
+                return await reported(_store_security(services, handle, present, text), report)
+
+
+async def _store_security(services: Services, handle: Handle, present: str, text: str) -> None:
+    """Raises: _Replaced."""
+    reads = Reads()
+    permission = PermissionGiven(text=text).read(reads, handle.access.generation)
+    edit = _Security(key_of(present), permission, frozenset(handle.frozen))
+    await commit(services, operating.access_of(handle), Edited(edit), reads)
+
+
+class _Replaced(Exception):
+    """Another security descriptor was stored since the present one was read."""
 
 
 class _Security(Edit, frozen=True):
+    """`present` is the key of the permission that the file has."""
+
+    present: str
     permission: PermissionRead
     frozen: frozenset[TimeField]
 
     def apply(self, node: AdmittedNode, found: Found, stamp: int) -> Applied:
+        if node.record.permission != self.present:
+            raise _Replaced
         key, first = self.permission.chosen(node.record.permission, found)
         after = operating.after(node.record, Touch.SET_PROPERTIES, stamp, self.frozen)
         return msgspec.structs.replace(after, permission=key), first

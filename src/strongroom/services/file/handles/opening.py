@@ -322,10 +322,10 @@ class _Opening:
         services = self._services
         edit = _Overwrite(rules.check_smb(self._asked.attributes, is_directory=False))
         with self._held.node(handle.partition).writing(0, transfers.FILE_BYTES_MAX):
-            entering = AdmittedAccess(operating.access_of(handle))
+            changed = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
+            report = partial(self._watches.report, self._access.generation, changed)
+            entering = AdmittedAccess(operating.access_of(handle), report)
             _, record = await change_bytes(services, entering, resized(0, edit))
-        change = modified(handle.path, BYTES | Aspect.ATTRIBUTES)
-        self._watches.report(self._access.generation, change)
         return record
 
     async def _create(self, where: Where) -> OpenedHandle:

@@ -8,7 +8,7 @@ Each write is a commit of its own, and is durable when its answer is sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import Final
 
@@ -156,10 +156,8 @@ async def write(
             async with draft:
                 if len(data) > _LONG_BYTES:
                     await services.turns.pause()  # contents of many writes may be ready at once
-                await change_bytes(
-                    services, AdmittedAccess(access), BytesChange(Arrived(draft), edit)
-                )
-            report_change(services.held.of(Watches), handle, BYTES)
+                entering = AdmittedAccess(access, reporting(services, handle, BYTES))
+                await change_bytes(services, entering, BytesChange(Arrived(draft), edit))
 
 
 class _Write(Edit, frozen=True):
@@ -180,8 +178,10 @@ class _Write(Edit, frozen=True):
         return msgspec.structs.replace(written, size_bytes=size_bytes), ()
 
 
-def report_change(watches: Watches, handle: Handle, aspects: Aspect) -> None:
-    watches.report(handle.access.generation, modified(handle.path, aspects))
+def reporting(services: Services, handle: Handle, aspects: Aspect) -> Callable[[], None]:
+    """Return what reports a change by this handle."""
+    watches = services.held.of(Watches)
+    return lambda: watches.report(handle.access.generation, modified(handle.path, aspects))
 
 
 async def flush(services: Services, handle: Handle, request: AsyncRequest) -> None:
@@ -210,8 +210,9 @@ async def zero_data(
         )
         opens = services.held.of(Opens)
         with opens.node(handle.partition).writing(offset, end - offset):
-            await change_bytes(services, AdmittedAccess(operating.access_of(handle)), zeros)
-            report_change(services.held.of(Watches), handle, BYTES)
+            report = reporting(services, handle, BYTES)
+            entering = AdmittedAccess(operating.access_of(handle), report)
+            await change_bytes(services, entering, zeros)
 
 
 async def allocated_ranges(

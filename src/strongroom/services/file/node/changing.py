@@ -7,6 +7,7 @@ date.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -14,6 +15,7 @@ import msgspec
 
 from strongroom import limits
 from strongroom.engines.base import StorageEngine
+from strongroom.engines.endings import to_its_end
 from strongroom.errors import core as errors
 from strongroom.errors.core import StorageError
 from strongroom.services.core.decisions import UNDECODED, Found, ReadAll, Reads
@@ -37,12 +39,18 @@ A = TypeVar("A", bound=NodeAccess)
 A_co = TypeVar("A_co", bound=NodeAccess, covariant=True)
 
 
+def _report_to_nobody() -> None:
+    pass
+
+
 class Entered(NamedTuple, Generic[A_co]):
     """A file whose bytes an operation may change now. `size_bytes` is its length if the operation
-    has looked at it; it may be stale."""
+    has looked at it; it may be stale. `report` is called when the change is durable, also if the
+    request was cut off meanwhile."""
 
     access: A_co
     size_bytes: int | None = None
+    report: Callable[[], None] = _report_to_nobody
 
 
 class Entering(Protocol[A_co]):
@@ -58,9 +66,10 @@ class AdmittedAccess(msgspec.Struct, Generic[A], frozen=True):
     """An access that needs no entry of its own: a handle is in the table while it is open."""
 
     access: A
+    report: Callable[[], None] = _report_to_nobody
 
     def entered(self) -> AbstractAsyncContextManager[Entered[A]]:
-        return nullcontext(Entered(self.access))
+        return nullcontext(Entered(self.access, None, self.report))
 
 
 class NewBytes(msgspec.Struct, frozen=True):
@@ -137,11 +146,11 @@ async def change_bytes(
     sweeps = 0
     while True:
         try:
-            async with entering.entered() as (access, size_bytes):
+            async with entering.entered() as entered:
                 try:
-                    return access, await _attempt(services, access, size_bytes, change)
+                    return entered.access, await _attempt(services, entered, change)
                 except Backlog:
-                    partition = access.partition
+                    partition = entered.access.partition
         except (PathChanged, Outdated):
             continue
         sweeps += 1
@@ -152,23 +161,27 @@ async def change_bytes(
 
 
 async def _attempt(
-    services: Services, access: NodeAccess, size_bytes: int | None, change: BytesChange
+    services: Services, entered: Entered[NodeAccess], change: BytesChange
 ) -> FileRecord:
-    length = None
+    access, length = entered.access, None
     if change.new_bytes.depends_on_length:
-        length = size_bytes
+        length = entered.size_bytes
         if length is None:
             length = (await look(services, access)).record.size_bytes
     async with change.new_bytes.draft(services.store, access.map, length or 0) as draft:
-        return await _commit(services, access, change, draft, length)
+        return await _commit(services, entered, change, draft, length)
 
 
 async def _commit(
-    services: Services, access: NodeAccess, change: BytesChange, draft: Draft, length: int | None
+    services: Services,
+    entered: Entered[NodeAccess],
+    change: BytesChange,
+    draft: Draft,
+    length: int | None,
 ) -> FileRecord:
     """Look at the file once more before the commit, since it may have changed before the operation
     entered."""
-    reads = Reads()
+    access, reads = entered.access, Reads()
     edges = reads.add_all(draft.edges, UNDECODED)
     read = access.add(reads)
     found = await services.read(reads)
@@ -183,11 +196,16 @@ async def _commit(
         pinning=pinning,
         length=length,
     )
-    with pinning.maps.mutating(access.partition):
+
+    async def reported() -> FileRecord:
         after, has_jobs = await commit(services, access, rule, further)
-    if has_jobs:
-        services.work.set()
-    return after
+        if has_jobs:
+            services.work.set()
+        entered.report()
+        return after
+
+    with pinning.maps.mutating(access.partition):
+        return await to_its_end(reported())
 
 
 class _BytesRule(NodeRule[tuple[FileRecord, bool]], frozen=True):

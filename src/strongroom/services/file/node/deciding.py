@@ -5,11 +5,13 @@ Lives here: the frame: check the access, change, count the length, keep past sta
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from strongroom.engines.base import Commit, Step, Write
+from strongroom.engines.endings import to_its_end
 from strongroom.services.core.decisions import Decision, Found, Reads
 from strongroom.services.core.runner import Services
 from strongroom.services.file.names.node_writes import LengthReads, recounted
@@ -96,6 +98,17 @@ async def commit(
         length=LengthReads.of(reads, access.generation, access.id),
     )
     return await access.origin.submit(services, decision)
+
+
+async def reported(commit: Awaitable[T], report: Callable[[], None]) -> T:
+    """Wait for a commit, and report it, also if the request is cut off meanwhile."""
+
+    async def both() -> T:
+        result = await commit
+        report()
+        return result
+
+    return await to_its_end(both())
 
 
 class _OnNode(Decision[T], Generic[T], frozen=True):

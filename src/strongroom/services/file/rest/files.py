@@ -7,6 +7,7 @@ file.md 4 and 5.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -108,16 +109,15 @@ async def set_file_properties(services: Services, call: Call[SetFileProperties])
     )
     if request.size_bytes is not None:
         return await ranges.change(services, call, entry, resized(request.size_bytes, edit, reads))
-    written = await nodes.edit_attributes(
+    return await nodes.edit_attributes(
         services,
         call,
         entry.operation,
         edit,
         further=reads,
         clears_read_only=entry.clears_read_only,
+        report=partial(_report_properties, services.held.of(Watches)),
     )
-    _report_properties(services.held.of(Watches), written)
-    return written
 
 
 async def set_directory_properties(
@@ -125,13 +125,11 @@ async def set_directory_properties(
 ) -> NodeWritten:
     smb, reads = call.input.smb, Reads()
     edit = _SmbEdit(smb, smb.permission.read_for(call, reads), Touch.SET_PROPERTIES)
-    written = await nodes.edit_attributes(services, call, None, edit, further=reads)
-    _report_properties(services.held.of(Watches), written)
-    return written
+    report = partial(_report_properties, services.held.of(Watches))
+    return await nodes.edit_attributes(services, call, None, edit, further=reads, report=report)
 
 
-def _report_properties(watches: Watches, written: NodeWritten) -> None:
-    where = written.where
+def _report_properties(watches: Watches, where: Where) -> None:
     if not where.is_root:
         watches.report(where.generation, modified(where.components, PROPERTIES))
 

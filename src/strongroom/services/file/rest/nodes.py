@@ -10,6 +10,8 @@ PathChanged when a name, or a fact that admission relied on, has changed meanwhi
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 import msgspec
@@ -76,6 +78,10 @@ async def view(services: Services, call: Call[Any], *, is_directory: bool) -> No
             continue
 
 
+def _report_to_nobody(where: Where) -> None:
+    pass
+
+
 async def change_attributes(
     services: Services,
     call: Call[Any],
@@ -84,6 +90,7 @@ async def change_attributes(
     *,
     further: Reads | None = None,
     clears_read_only: bool = False,
+    report: Callable[[Where], None] = _report_to_nobody,
 ) -> tuple[Where, T]:
     """Change the attributes of the file or directory that a request names.
 
@@ -91,6 +98,7 @@ async def change_attributes(
         operation: the operation on a file; None = it is a directory, whose use no open denies.
         further: what `rule` reads.
         clears_read_only: see RestRequest.
+        report: is called when the change is durable, also if the request was cut off meanwhile.
 
     Returns: its path, and the result of `rule`.
     """
@@ -106,7 +114,9 @@ async def change_attributes(
                 facts,
                 clears_read_only=clears_read_only,
             ):
-                return seen.where, await deciding.commit(services, admitted, rule, further)
+                commit = deciding.commit(services, admitted, rule, further)
+                result = await deciding.reported(commit, partial(report, seen.where))
+                return seen.where, result
         except PathChanged:
             continue
 
@@ -119,6 +129,7 @@ async def edit_attributes(
     *,
     further: Reads | None = None,
     clears_read_only: bool = False,
+    report: Callable[[Where], None] = _report_to_nobody,
 ) -> NodeWritten:
     """As `change_attributes`, by an edit."""
     where, record = await change_attributes(
@@ -128,5 +139,6 @@ async def edit_attributes(
         Edited(edit),
         further=further,
         clears_read_only=clears_read_only,
+        report=report,
     )
     return NodeWritten(where, record)

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -85,6 +86,7 @@ class _Entering:
     call: Call[Any]
     entry: RequestEntry
     seen: NodeView | None
+    watches: Watches
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[Entered[ByPath]]:
@@ -102,7 +104,9 @@ class _Entering:
             byte_range=entry.byte_range,
         ):
             access = ByPath(RequestOrigin(call), seen.where, facts)
-            yield Entered(access, seen.record.size_bytes)
+            changed = modified(seen.where.components, BYTES)
+            report = partial(self.watches.report, seen.where.generation, changed)
+            yield Entered(access, seen.record.size_bytes, report)
 
 
 async def change(
@@ -114,11 +118,9 @@ async def change(
 ) -> NodeWritten:
     """Change the bytes of the file that a request names, in one commit with its attributes. `seen`:
     the file, if the request has looked at it before."""
-    entering = _Entering(services, call, entry, seen)
+    entering = _Entering(services, call, entry, seen, services.held.of(Watches))
     access, record = await change_bytes(services, entering, bytes_change)
-    where = access.where
-    services.held.of(Watches).report(where.generation, modified(where.components, BYTES))
-    return NodeWritten(where, record)
+    return NodeWritten(access.where, record)
 
 
 async def put_range(
