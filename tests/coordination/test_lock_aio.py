@@ -16,6 +16,7 @@ from strongroom.coordination import (
     AioHeld,
     AlreadyHeld,
     Client,
+    ClientClosed,
     CoordTimeout,
     LockLost,
     Unsupported,
@@ -210,6 +211,45 @@ def test_closing_leaves_no_task_behind() -> None:
         assert held.lost.is_set()
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(play())
+
+
+def test_a_closed_client_takes_no_lock() -> None:
+    """Nothing would renew the hold, or watch its deadline."""
+
+    async def play() -> None:
+        store = MemoryStore()
+        client = Client(store)
+        held = await client.aio.lock("before").acquire()
+        await client.aio.close()
+        assert held.lost.is_set()
+        for taking in (
+            client.aio.lock("a").acquire(),
+            client.aio.semaphore("a", 1).try_acquire(),
+            client.aio.members("a").join(),
+        ):
+            with pytest.raises(ClientClosed, match="was closed"):
+                await taking
+        assert await Client(store).aio.lock("a").try_acquire() is not None
+
+    asyncio.run(play())
+
+
+def test_a_lock_that_is_taken_while_its_client_is_closed_is_given_back() -> None:
+    async def play() -> None:
+        store = FlakyStore()
+        client = Client(store)
+        taking = asyncio.create_task(client.aio.lock("a").acquire())
+        for _ in range(100):
+            if store.writes_count:
+                break
+            await asyncio.sleep(0)
+        await client.aio.close()
+        with pytest.raises(ClientClosed, match="was closed"):
+            await taking
+        assert store.writes_count
+        assert await Client(store).aio.lock("a").try_acquire() is not None
 
     asyncio.run(play())
 

@@ -26,7 +26,7 @@ from strongroom.coordination.effects import (
     Unknown,
     Watch,
 )
-from strongroom.coordination.errors import USED_AFTER_CLOSE, Unsupported
+from strongroom.coordination.errors import USED_AFTER_CLOSE, ClientClosed, Unsupported
 from strongroom.coordination.session.context import RecipeContext
 from strongroom.coordination.session.forking import register_for_forks
 from strongroom.coordination.session.handles import Hold, log
@@ -54,6 +54,7 @@ class AsyncDriver:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._serving = False
+        self._closed = False
 
     async def run(self, steps: Steps[T]) -> T:
         """If the task is cancelled, CancelledError is raised inside the steps. They may still yield
@@ -112,6 +113,9 @@ class AsyncDriver:
             hold: the hold that was just acquired.
             on_own_thread: also watch the deadline on a thread, in case the event loop hangs.
         """
+        if self._closed:
+            hold.lose(CLOSED)
+            return
         self.bind_to_running_loop()
         self._start_tasks()
         hold.on_end = _chain(self._note_end, hold.on_end)
@@ -126,8 +130,11 @@ class AsyncDriver:
         """Bind the driver to the running loop; call it before anything is acquired.
 
         Raises:
+            ClientClosed: the client is closed.
             Unsupported: another loop, which is still open, renews the holds of this driver.
         """
+        if self._closed:
+            raise ClientClosed(USED_AFTER_CLOSE)
         running = asyncio.get_running_loop()
         if self._loop is running:
             return
@@ -193,6 +200,11 @@ class AsyncDriver:
             else:
                 effect = steps.send(outcome)
 
+    @property
+    def closed(self) -> bool:
+        """Whether the client is closed, so that no hold is renewed or watched any more."""
+        return self._closed
+
     def holds(self) -> list[Hold]:
         """Those that are neither released nor lost."""
         return [hold for hold in self.deadline_table.holds() if hold.active]
@@ -206,6 +218,7 @@ class AsyncDriver:
 
     async def close(self) -> None:
         """Every remaining hold is lost."""
+        self._closed = True
         self.context.lines.drop_all(self, USED_AFTER_CLOSE)
         for hold in self.holds():
             hold.lose(CLOSED)

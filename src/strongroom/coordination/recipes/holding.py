@@ -297,7 +297,7 @@ def _words(holdable: object, name: str, options: LockOptions) -> str:
     return f"<{type(holdable).__name__} {name!r}, ttl {options.ttl_s:g} s, {wait}>"
 
 
-def _refuse_closed(driver: SyncDriver) -> None:
+def _refuse_closed(driver: SyncDriver | AsyncDriver) -> None:
     if driver.closed:
         raise ClientClosed(USED_AFTER_CLOSE)
 
@@ -427,6 +427,10 @@ class AioHoldable(ABC):
         outcome = await self._driver.run(self._steps(once=once))
         if isinstance(outcome, NotAcquired):
             return outcome
+        if self._driver.closed:
+            outcome.end()
+            await self._driver.run(release_steps(outcome))
+            _refuse_closed(self._driver)
         await begin_aio_hold(self._driver, outcome, self.options)
         return AioHeld(self._driver, outcome, self._cancel)
 
