@@ -84,14 +84,12 @@ def test_parts_of_a_security_descriptor_that_are_set_at_the_same_time_are_all_ke
         one = await ann.create("f", permission=PERMISSION)
         other = await bob.handle("f")
         entries = ("(A;;FR;;;BU)", "(A;;FR;;;AU)")
-        await asyncio.gather(
-            *(
-                information.set_security(
-                    on, handle, lambda text, entry=entry: text + entry, WaitingRequest()
-                )
-                for handle, entry in zip((one, other), entries, strict=True)
-            )
-        )
+
+        async def add(handle: Handle, entry: str) -> None:
+            request = WaitingRequest()
+            await information.set_security(on, handle, lambda text: text + entry, request)
+
+        await asyncio.gather(add(one, entries[0]), add(other, entries[1]))
         text = await information.security(on, one)
         assert all(entry in text for entry in entries)
 

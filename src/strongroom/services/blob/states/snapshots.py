@@ -192,8 +192,8 @@ async def _delete_all(services: Services, call: Call[DeleteBlob]) -> Deleted:
 
 class _Listed(NamedTuple):
     """The head's version, the oldest snapshots, and whether these are all. `protected` are some
-    snapshots with a protection of their own, and those that their container would protect longest,
-    if they were requested and these are not all.
+    snapshots with a protection of their own, and those that a container's policy protects longest.
+    They are listed if they were requested and the oldest are not all.
 
     Snapshots that are taken or deleted later give the head another version.
     """
