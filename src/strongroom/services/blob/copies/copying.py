@@ -115,19 +115,25 @@ async def copy_blob(services: Services, call: Call[CopyBlob]) -> CopyResult:
     blob of this server waits a while for the copy to end, and then reports its state.
     """
     answer_at = asyncio.get_running_loop().time() + call.input.wait_s
+    sources, delays = services.held.of(CopySources), services.held.of(RehydrationDelays)
     while True:
         try:
-            return await _copy_blob(services, call, answer_at)
+            return await _copy_blob(services, sources, delays, call, answer_at)
         except Stale:
             # Reads of this server may never suspend: other tasks get a turn here.
             await asyncio.sleep(0)
 
 
-async def _copy_blob(services: Services, call: Call[CopyBlob], answer_at: float) -> CopyResult:
+async def _copy_blob(
+    services: Services,
+    sources: CopySources,
+    delays: RehydrationDelays,
+    call: Call[CopyBlob],
+    answer_at: float,
+) -> CopyResult:
     """Raises: Stale: the blob was changed while it was to be copied to itself."""
     source, order = await _open(services, call, by_caller=True)
-    sources = services.held.of(CopySources)
-    delay = _delay(services.held.of(RehydrationDelays), call.input, source)
+    delay = _delay(delays, call.input, source)
     if order.url:
         return await _begin(services, sources, call, source, order, delay)
     at_once = _is_copied_at_once(call, source, order)
