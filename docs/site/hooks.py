@@ -1,4 +1,5 @@
-"""What the site adds to the pages: a link that shows a file's name shows the page's title instead.
+"""What the site adds to the pages: a link that shows a file's name shows the page's title instead,
+and the name of a file stands above its text.
 
 Lives here: hooks of MkDocs. Must not live here: text; the pages are read on other sites too, where
 a file's name is what readers look for.
@@ -16,6 +17,8 @@ _LINK = re.compile(
 )
 _FENCED = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r"^# (.+)$", re.MULTILINE)
+# MkDocs takes no path after the language: the block would end where it begins.
+_FILE = re.compile(r"^```(?P<language>\w+) (?P<path>[\w./-]+)$", re.MULTILINE)
 
 
 def titles_of(pages: Mapping[str, str]) -> dict[str, str]:
@@ -43,6 +46,11 @@ def with_titles(text: str, page: str, titles: Mapping[str, str]) -> str:
     return "".join(one if one.startswith("```") else _LINK.sub(titled, one) for one in parts)
 
 
+def with_file_names(text: str) -> str:
+    """Return a page whose blocks of a file's text have its path as their title."""
+    return _FILE.sub(r'```\g<language> title="\g<path>"', text)
+
+
 # What readers look for most comes first among what a search finds, transcripts come last.
 _BOOSTS = {"docs/errors.md": 4, "docs/start/": 2, "docs/operations/": 0.5, "docs/decisions/": 0.5}
 
@@ -56,8 +64,8 @@ def on_files(files: Iterable[Any], config: Any) -> None:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Let the links of a page show titles, and say how early it is found by a search."""
+    """Let a page show titles and names of files, and say how early it is found by a search."""
     for start, boost in _BOOSTS.items():
         if page.file.src_uri.startswith(start):
             page.meta.setdefault("search", {"boost": boost})
-    return with_titles(markdown, page.file.src_uri, _titles)
+    return with_file_names(with_titles(markdown, page.file.src_uri, _titles))

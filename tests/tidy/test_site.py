@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from docs.site.check import complaints
-from docs.site.hooks import titles_of, with_titles
+from docs.site.hooks import titles_of, with_file_names, with_titles
 from tests.tidy.sources import ROOT, text_files
 
 _CODE = re.compile(r"^```.*?^```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
@@ -82,3 +82,10 @@ def test_no_asterisk_outside_of_code_is_taken_for_emphasis() -> None:
         if re.search(r"\w-\*(?!\*)", line)
     ]
     assert found == []
+
+
+def test_a_block_of_a_file_has_its_path_as_title_and_ends_where_it_ends() -> None:
+    """MkDocs takes no path with a slash after the language, and all that follows for code."""
+    text = "```ini /etc/x/store.conf\n[Unit]\n```\n\n### After\n\n```sh\nls /etc\n```\n"
+    titled = text.replace("ini /etc/x/store.conf", 'ini title="/etc/x/store.conf"', 1)
+    assert with_file_names(text) == titled
