@@ -41,6 +41,7 @@ _ENGINE: Final[Tests] = {
     "test_gates": ("test_a_list_that_is_cut_off_while_it_closes_the_gate_leaves_none",),
     "test_page_sweeping": ("test_a_read_that_begins_when_a_write_is_cut_off_waits_for_its_commit",),
     "test_alternating": ("test_what_runs_over_one_gateway_only_is_there",),
+    "test_bodies": ("test_a_body_that_is_in_one_part_by_now_is_closed",),
     "test_two_gateways": (
         "test_a_put_held_back_over_deletion_and_sweep_leaves_nothing[Unchecked]",
         "test_an_insert_held_back_over_deletion_and_sweep_leaves_nothing[Unchecked]",
