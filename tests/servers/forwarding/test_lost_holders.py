@@ -15,7 +15,7 @@ import pytest
 from strongroom.servers.forwarding import forwarder, receiving
 from strongroom.servers.requests import pipeline
 from strongroom.wire.core.http import Request
-from tests.conformance.answer import expect
+from tests.conformance.answer import Answer, expect
 from tests.servers.forwarding.pair import (
     FILE,
     HOLDER,
@@ -148,13 +148,18 @@ def test_a_dead_holder_is_replaced_and_until_then_503_says_when_to_come_again(
     expect(pair.here.get("/box/f"), 200)
 
 
-def test_a_silent_holder_is_waited_for_until_it_counts_as_dead(pair: Pair) -> None:
+def answer_of_a_silent_holder(pair: Pair) -> Answer:
+    """Send a change to a gateway that then gives no sign of life until it counts as dead."""
     with Gate(pair, HOLDER) as gate:
         answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
         assert gate.reached.wait(10)
         pair.both[HOLDER].store.gateways.is_beating = False
         pair.advance(11)
-        expect(answer.result(10), 500, "InternalError")
+        return answer.result(10)
+
+
+def test_a_silent_holder_is_waited_for_until_it_counts_as_dead(pair: Pair) -> None:
+    expect(answer_of_a_silent_holder(pair), 500, "InternalError")
     expect(pair.here.get("/box/f"), 200)
 
 
@@ -201,9 +206,4 @@ def test_an_error_of_the_sweep_lets_no_request_wait_for_a_dead_gateway(
 
     monkeypatch.setattr(pair.both[OTHER].forwarding._leaving, "release_idle", odd)
     until(lambda: "a share is odd" in caplog.text)
-    with Gate(pair, HOLDER) as gate:
-        answer = pair.here.start("PUT", "/box/f?comp=range", put_range(0, 4), b"lost")
-        assert gate.reached.wait(10)
-        pair.both[HOLDER].store.gateways.is_beating = False
-        pair.advance(11)
-        expect(answer.result(10), 500, "InternalError")
+    expect(answer_of_a_silent_holder(pair), 500, "InternalError")

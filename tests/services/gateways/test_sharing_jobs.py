@@ -239,13 +239,13 @@ def test_a_job_begins_when_no_older_commit_can_happen_any_more() -> None:
     run(test)
 
 
+async def away() -> None:
+    raise Unavailable("no heartbeat")
+
+
 def test_what_a_sweeper_cannot_ask_it_asks_again_later() -> None:
     async def test() -> None:
         on, sweeper, gateways = await with_job()
-
-        async def away() -> None:
-            raise Unavailable("no heartbeat")
-
         gateways.after_hold = away
         assert await swept(on, sweeper) == 0
         gateways.after_hold = None
@@ -257,10 +257,6 @@ def test_what_a_sweeper_cannot_ask_it_asks_again_later() -> None:
 def test_a_job_that_failed_here_and_was_done_elsewhere_is_forgotten() -> None:
     async def test() -> None:
         on, sweeper, gateways = await with_job()
-
-        async def away() -> None:
-            raise Unavailable("no heartbeat")
-
         gateways.after_hold = away
         assert await swept(on, sweeper) == 0
         await sweeper.run_once()
